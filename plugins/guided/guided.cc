@@ -84,11 +84,7 @@ void Guided::start(const Study& study) {
 
 void Guided::on_result(const Result& result) {
   for (OpenTrial& open : open_) {
-    if (open.trial != result.trial()) continue;
-    open.metric = result.metric(study_.metric);
-    open.forward = result.metric("forward");
-    open.backward = result.metric("backward");
-    open.step = result.metric("step");
+    if (open.trial == result.trial()) open.metric = result.metric(study_.metric);
   }
 }
 
@@ -100,7 +96,7 @@ void Guided::on_trial_exited(const Exit& exit) {
   if (at != open_.end()) {
     const OpenTrial open = *at;
     open_.erase(at);
-    EndedTrial ended{exit.trial(), open.point, exit.outcome(), open.metric, open.forward, open.backward, open.step, {}};
+    EndedTrial ended{exit.trial(), open.point, exit.outcome(), open.metric, {}};
     if (const auto peak = exit.peak_bytes()) ended.peak_bytes = static_cast<double>(*peak);
     if (const auto above = exit.peak_above_bytes()) ended.peak_above_bytes = static_cast<double>(*above);
     ended.allocator_retries = static_cast<int64_t>(exit.allocator_retries());
@@ -247,7 +243,7 @@ bool Guided::ask(const Proposal& proposal, bool again) {
   ++asked_;
   // A look doubts the models, and before anything was measured a gain is a mere order of preference.
   const bool is_promise = proposal.exploration.empty() && surrogate_->any_measured();
-  open_.push_back({*trial, proposal.point, is_promise ? proposal.gain : 0, again, {}, {}, {}, {}});
+  open_.push_back({*trial, proposal.point, is_promise ? proposal.gain : 0, again});
   return true;
 }
 

@@ -38,7 +38,7 @@ class Guided final : public Searcher<Guided> {
     zero_model::Point point;
     double gain = 0;     // expected
     bool again = false;  // an earlier trial of this point was lost
-    std::optional<double> metric, forward, backward, step;
+    std::optional<double> metric{};
   };
 
   void prepare(const Study& study);

@@ -14,7 +14,7 @@ std::optional<search::Configuration> draw_configuration(
   Surrogate surrogate(study, space);
   for (const SearcherTrials::Past& past : trials.past) {
     const Point point{space.arm(past.configuration), past.micro_batch};
-    surrogate.learn({past.trial, point, past.outcome, past.metric, {}, {}, {}, past.peak_bytes});
+    surrogate.learn({past.trial, point, past.outcome, past.metric, past.peak_bytes});
   }
   std::vector<Point> pending;
   for (const SearcherTrials::Pending& one : trials.pending) {

@@ -22,9 +22,6 @@ EndedTrial ended_trial(const search::ObservedTrial& observed, const std::string&
           point,
           observed.outcome,
           observed.metric(metric),
-          observed.metric("forward"),
-          observed.metric("backward"),
-          observed.metric("step"),
           observed.peak_bytes,
           observed.peak_above_bytes,
           observed.allocator_retries};
@@ -48,8 +45,7 @@ const Surrogate::PointRecord* Surrogate::find(const Point& point) const {
 
 void Surrogate::learn(EndedTrial ended) {
   if (ended.outcome == Outcome::lost || ended.outcome == Outcome::stopped) return;
-  for (std::optional<double>* number :
-       {&ended.metric, &ended.forward, &ended.backward, &ended.step, &ended.peak_bytes, &ended.peak_above_bytes}) {
+  for (std::optional<double>* number : {&ended.metric, &ended.peak_bytes, &ended.peak_above_bytes}) {
     *number = positive(*number);
   }
   PointRecord& point = points_[ended.point];
@@ -75,7 +71,7 @@ void Surrogate::learn(EndedTrial ended) {
     point.out_of_memory = true;
   }
   if (completed && ended.metric) {
-    measurements_.push_back({ended.point, *ended.metric, ended.forward, ended.backward, ended.step});
+    measurements_.push_back({ended.point, *ended.metric});
     point.first = std::min(point.first, ended.trial);
     const double objective = speed_.objective_of(*ended.metric);
     if (point.count > 0) {

@@ -26,7 +26,7 @@ struct EndedTrial {
   TrialId trial = kNoTrial;
   Point point;
   Outcome outcome = Outcome::completed;
-  std::optional<double> metric, forward, backward, step, peak_bytes;
+  std::optional<double> metric, peak_bytes;
   std::optional<double> peak_above_bytes{};  // of one that ran out of memory
   int64_t allocator_retries = 0;
 };

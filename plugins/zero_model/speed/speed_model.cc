@@ -1,15 +1,10 @@
-// Fits one phase model for each of forward, backward and step where these make up the metric, else one for the whole,
-// and turns predicted log times into the objective. Variances combine to first order, by each phase's share of the
-// time.
+// Turns the metric into the time of a micro step and back: what a step counts is known, its time is learned.
 #include "zero_model/speed/speed_model.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace dsat::zero_model {
 namespace {
-
-double square(double x) { return x * x; }
 
 bool is_phase(const std::string& metric) { return metric == "forward" || metric == "backward" || metric == "step"; }
 
@@ -40,7 +35,10 @@ Amplitudes speed_amplitudes(const std::vector<ModelAxis>& axes) {
 }
 
 SpeedModel::SpeedModel(const ModelSpace& space, std::string metric, bool maximise)
-    : space_(space), metric_(std::move(metric)), maximise_(maximise) {}
+    : space_(space),
+      metric_(std::move(metric)),
+      maximise_(maximise),
+      time_(space, phase_of(metric_), speed_amplitudes(space.axes())) {}
 
 double SpeedModel::objective_of(double metric) const { return maximise_ ? std::log(metric) : -std::log(metric); }
 
@@ -49,26 +47,6 @@ double SpeedModel::log_counted(const Point& point) const {
   if (!maximise_) return 0;
   const double devices = metric_ == "FLOPS_per_gpu" ? space_.devices(point) : 1;
   return std::log(space_.samples_per_step(point) / devices);
-}
-
-double SpeedModel::phase_objective(const SpeedObservation& m) const {
-  const double latency = space_.accumulation(m.point) * (*m.forward + *m.backward) + *m.step;
-  return log_counted(m.point) - std::log(latency);
-}
-
-// Do the phases of every trial make up its metric, to within half a percent?
-bool SpeedModel::phases_explain(const std::vector<SpeedObservation>& observations) {
-  constexpr double kWithin = 0.005;
-  double sum = 0, squares = 0;
-  for (const SpeedObservation& m : observations) {
-    if (!m.forward || !m.backward || !m.step) return false;
-    const double gap = objective_of(m.metric) - phase_objective(m);
-    sum += gap;
-    squares += square(gap);
-  }
-  const double n = static_cast<double>(observations.size());
-  offset_ = sum / n;
-  return squares / n - square(offset_) < square(kWithin);
 }
 
 // The time of a micro step; in an arbitrary unit where the metric has none.
@@ -80,92 +58,36 @@ double SpeedModel::time_of(const SpeedObservation& observation) const {
 }
 
 void SpeedModel::fit(const std::vector<SpeedObservation>& observations, bool tune) {
-  const bool phases = !is_phase(metric_) && phases_explain(observations);
-  const std::vector<StepPhase> wanted =
-      phases ? std::vector<StepPhase>{StepPhase::forward, StepPhase::backward, StepPhase::step}
-             : std::vector<StepPhase>{phase_of(metric_)};
-  if (parts_.size() != wanted.size()) {
-    parts_.clear();
-    for (const StepPhase phase : wanted) parts_.emplace_back(space_, phase, speed_amplitudes(space_.axes()));
-  }
   // Throughput counts times a second; FLOPS_per_gpu has no known scale: the first trial takes a fifth of a second.
-  if (!phases) {
-    offset_ = 0;
-    if (maximise_) {
-      offset_ = metric_ == "throughput" ? std::log(1e6) : std::log(2e5) - std::log(time_of(observations.front()));
-    }
+  offset_ = 0;
+  if (maximise_) {
+    offset_ = metric_ == "throughput" ? std::log(1e6) : std::log(2e5) - std::log(time_of(observations.front()));
   }
-  std::vector<TimeObservation> times(observations.size());
-  for (size_t p = 0; p < wanted.size(); ++p) {
-    for (size_t i = 0; i < times.size(); ++i) {
-      const SpeedObservation& m = observations[i];
-      times[i] = {m.point, !phases ? time_of(m) : *(p == 0 ? m.forward : p == 1 ? m.backward : m.step)};
-    }
-    parts_[p].fit(times, tune);
-  }
-  // The noise of the whole, from that of the phases, at a measured point.
-  noise_variance_ = parts_.front().noise_variance();
-  left_out_variance_ = parts_.front().left_out_variance();
-  if (by_phases()) {
-    const SpeedObservation& m = observations.back();
-    const double accumulation = space_.accumulation(m.point);
-    const double latency = accumulation * (*m.forward + *m.backward) + *m.step;
-    const double shares[] = {accumulation * *m.forward / latency, accumulation * *m.backward / latency,
-                             *m.step / latency};
-    noise_variance_ = left_out_variance_ = 0;
-    for (size_t i = 0; i < 3; ++i) {
-      noise_variance_ += square(shares[i]) * parts_[i].noise_variance();
-      left_out_variance_ += square(shares[i]) * parts_[i].left_out_variance();
-    }
-  }
+  std::vector<TimeObservation> times;
+  for (const SpeedObservation& observation : observations) times.push_back({observation.point, time_of(observation)});
+  time_.fit(times, tune);
 }
 
-void SpeedModel::expect(const std::vector<Point>& pending) {
-  for (PhaseModel& part : parts_) part.expect(pending);
-}
+void SpeedModel::expect(const std::vector<Point>& pending) { time_.expect(pending); }
 
-// Returns the objective that follows from the parts' log times, and gives each part's share of the time.
-double SpeedModel::put_together(const Point& point, const double* log_times, double* shares) const {
-  const double accumulation = space_.accumulation(point);
-  if (!by_phases()) {
-    const double per_step = is_phase(metric_) ? 0 : std::log(accumulation);
-    const double times = maximise_ ? log_counted(point) + offset_ : 0;
-    shares[0] = 1;
-    return times - per_step - log_times[0];
-  }
-  for (size_t p = 0; p < 3; ++p) shares[p] = (p < 2 ? accumulation : 1) * std::exp(log_times[p]);
-  const double latency = shares[0] + shares[1] + shares[2];
-  for (size_t p = 0; p < 3; ++p) shares[p] /= latency;
-  return offset_ + log_counted(point) - std::log(latency);
+// The objective that follows from the logarithm of a micro step's time.
+double SpeedModel::objective_at(const Point& point, double log_time) const {
+  const double per_step = is_phase(metric_) ? 0 : std::log(space_.accumulation(point));
+  const double times = maximise_ ? log_counted(point) + offset_ : 0;
+  return times - per_step - log_time;
 }
 
 std::vector<Prediction> SpeedModel::predict(const std::vector<Point>& points) const {
   if (points.empty()) return {};
-  std::vector<std::vector<Prediction>> parts;
-  // All parts have the same sites.
-  const PhaseModel::Cross cross = parts_.front().cross(points);
-  for (const PhaseModel& part : parts_) parts.push_back(part.predict(points, cross));
-  std::vector<Prediction> predictions(points.size());
-  for (size_t i = 0; i < points.size(); ++i) {
-    double log_times[3], shares[3];
-    for (size_t p = 0; p < parts.size(); ++p) log_times[p] = parts[p][i].mean;
-    predictions[i].mean = put_together(points[i], log_times, shares);
-    for (size_t p = 0; p < parts.size(); ++p) predictions[i].variance += square(shares[p]) * parts[p][i].variance;
-  }
+  std::vector<Prediction> predictions = time_.predict(points);
+  for (size_t i = 0; i < points.size(); ++i) predictions[i].mean = objective_at(points[i], predictions[i].mean);
   return predictions;
 }
 
 Eigen::MatrixXd SpeedModel::draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
-  const PhaseModel::Cross cross = parts_.front().cross(points), own = parts_.front().own_cross(points);
-  std::vector<Eigen::MatrixXd> parts;
-  for (const PhaseModel& part : parts_) parts.push_back(part.draw(points, cross, own, draws, random));
-  Eigen::MatrixXd all(static_cast<Eigen::Index>(points.size()), draws);
+  Eigen::MatrixXd all = time_.draw(points, draws, random);
   for (Eigen::Index i = 0; i < all.rows(); ++i) {
-    for (Eigen::Index d = 0; d < draws; ++d) {
-      double log_times[3], shares[3];
-      for (size_t p = 0; p < parts.size(); ++p) log_times[p] = parts[p](i, d);
-      all(i, d) = put_together(points[static_cast<size_t>(i)], log_times, shares);
-    }
+    for (Eigen::Index d = 0; d < draws; ++d) all(i, d) = objective_at(points[static_cast<size_t>(i)], all(i, d));
   }
   return all;
 }

@@ -1,7 +1,7 @@
 // The step time model: how long the phases of a ZeRO step take, up to constants that the trials teach.
 //
 // Purpose: the mean of the speed model. Each phase is a sum of terms with broad priors. A handful of trials scales
-//   them; what they get wrong is left to the residual (phase_model.h).
+//   them; what they get wrong is left to the residual (time_model.h).
 //     compute        time at a reference x (m + half) / (reference + half): throughput m / (m + half) saturates with
 //                    the micro batch m, and one known time does not say where it does. Where the device works in
 //                    waves, a share of m counts as the samples that whole waves hold (waves.h).

@@ -4,7 +4,7 @@
 //   wave holds takes as long as a pass over two waves (wave quantisation: NVIDIA, Matrix Multiplication Background
 //   User's Guide). The largest micro batch of a wave is then far faster than its neighbours above.
 // Method: what measured micro batches m tell of a wave's size depends almost only on ceil(m / wave), which changes at
-//   m / k for whole k. So the sizes fall into ranges, and phase_model.h weighs one size of each by its evidence.
+//   m / k for whole k. So the sizes fall into ranges, and time_model.h weighs one size of each by its evidence.
 // Units: samples of a device. Threading: pure functions. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_SPEED_WAVES_H_
 #define DSAT_PLUGINS_ZERO_MODEL_SPEED_WAVES_H_

@@ -32,7 +32,7 @@ std::optional<Look> look_at_new_stage(const std::string& metric, bool maximise) 
     const double throughput = surface.throughput(config);
     const double latency = static_cast<double>(micro_batch * surface.world_size) * 1e6 / throughput;
     const double value = maximise ? throughput : latency;
-    surrogate.learn({id++, point, Outcome::completed, value, {}, {}, {}, surface.peak(config)});
+    surrogate.learn({id++, point, Outcome::completed, value, surface.peak(config)});
   }
   surrogate.update({});
   acquisition.next({}, zero_model::Risk(), id);

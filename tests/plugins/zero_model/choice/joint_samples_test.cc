@@ -32,8 +32,7 @@ class JointSamplesTest : public ::testing::Test {
     trial.config["zero_optimization"]["stage"] = stage;
     trial.config["train_micro_batch_size_per_gpu"] = micro_batch;
     const testing::Answer answer = surface_.answer(trial);
-    surrogate_.learn(
-        {static_cast<TrialId>(micro_batch), at, Outcome::completed, answer.metrics.at("throughput"), {}, {}, {}, {}});
+    surrogate_.learn({static_cast<TrialId>(micro_batch), at, Outcome::completed, answer.metrics.at("throughput"), {}});
   }
 
   Surface surface_;
@@ -66,7 +65,7 @@ TEST_F(JointSamplesTest, ATrialAddsNothingToItselfAndLittleToASimilarOne) {
 
 TEST_F(JointSamplesTest, APointThatRanFitsAndOneThatRanOutOfMemoryDoesNot) {
   const zero_model::Point failed = point(1, 1000);
-  surrogate_.learn({1000, failed, Outcome::out_of_memory, {}, {}, {}, {}, {}});
+  surrogate_.learn({1000, failed, Outcome::out_of_memory, {}, {}});
   surrogate_.update({});
   const zero_model::JointSamples samples(surrogate_, {point(1, 2), failed}, 100, Random(3));
   EXPECT_EQ(samples.probability_of_fitting(point(1, 2)), 1);

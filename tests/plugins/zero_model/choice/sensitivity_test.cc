@@ -70,7 +70,7 @@ TEST(Sensitivity, AStageIsComparedWithTheValuesOfATrialNearTheBest) {
   zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
   TrialId id = 0;
   const auto learn = [&](const zero_model::Configuration& configuration, int64_t micro_batch, double throughput) {
-    surrogate.learn({id++, {space.arm(configuration), micro_batch}, Outcome::completed, throughput, {}, {}, {}, {}});
+    surrogate.learn({id++, {space.arm(configuration), micro_batch}, Outcome::completed, throughput, {}});
     surrogate.update_to_the_last();
   };
   const std::string stage = "ZeRO stage 2 instead of 1: ";

@@ -20,7 +20,7 @@ TEST(Surrogate, FitsAWindowOfTrialsHoweverLongTheStudyIs) {
   size_t fits = 0, sites = 0;
   for (TrialId id = 0; id < 2000; ++id) {
     const zero_model::Point point{space.arm(zero_model::Configuration{1, {id % 3}}), static_cast<int64_t>(1 + id % 20)};
-    zero_model::EndedTrial ended{id, point, Outcome::completed, 100.0 + static_cast<double>(id % 37), {}, {}, {}, 1e9};
+    zero_model::EndedTrial ended{id, point, Outcome::completed, 100.0 + static_cast<double>(id % 37), 1e9};
     surrogate.learn(ended);
     if (!surrogate.due()) continue;
     if (id % 8 != 0 && surrogate.young()) continue;
@@ -42,7 +42,7 @@ TEST(Surrogate, TheBestOfTheLastTrialsIsTheIncumbentOfTheEnd) {
   const zero_model::Arm* arm = space.arm(zero_model::Configuration{1, {0}});
   const auto learn = [&](TrialId id, int64_t micro_batch) {
     const double throughput = 100 * static_cast<double>(micro_batch) / static_cast<double>(micro_batch + 8);
-    surrogate.learn({id, {arm, micro_batch}, Outcome::completed, throughput, {}, {}, {}, {}});
+    surrogate.learn({id, {arm, micro_batch}, Outcome::completed, throughput, {}});
   };
   for (TrialId id = 0; id < 120; ++id) learn(id, static_cast<int64_t>(1 + id % 20));
   surrogate.update({});
@@ -62,13 +62,13 @@ TEST(Surrogate, ARefusalIsNoTrialAndTeachesTheClash) {
   const auto at = [&](size_t bucket, size_t kernel) {
     return zero_model::Point{space.arm(zero_model::Configuration{1, {bucket, kernel}}), 4};
   };
-  surrogate.learn({0, at(0, 0), Outcome::completed, 100, {}, {}, {}, {}});
-  surrogate.learn({1, at(1, 0), Outcome::completed, 100, {}, {}, {}, {}});
-  surrogate.learn({2, at(0, 1), Outcome::completed, 100, {}, {}, {}, {}});
+  surrogate.learn({0, at(0, 0), Outcome::completed, 100, {}});
+  surrogate.learn({1, at(1, 0), Outcome::completed, 100, {}});
+  surrogate.learn({2, at(0, 1), Outcome::completed, 100, {}});
   for (TrialId id = 3; id < 12; ++id) {
     zero_model::Point refused = at(1, 1);
     refused.micro_batch = static_cast<int64_t>(id) + 10;
-    surrogate.learn({id, refused, Outcome::invalid_config, {}, {}, {}, {}, {}});
+    surrogate.learn({id, refused, Outcome::invalid_config, {}, {}});
     EXPECT_NE(surrogate.find(refused), nullptr) << "it is not asked for again";
   }
   EXPECT_EQ(surrogate.ended(), 3u);
@@ -90,7 +90,7 @@ TEST(Surrogate, ARefusalByTheBoundOfTheTrainBatchBlamesNoValue) {
   EXPECT_EQ(at(1, 1).arm->max_micro_batch, 4);
   EXPECT_EQ(at(2, 1).arm->max_micro_batch, 8);
   for (TrialId id = 0; id < 5; ++id) {
-    surrogate.learn({id, at(1, static_cast<int64_t>(5 + id)), Outcome::invalid_config, {}, {}, {}, {}, {}});
+    surrogate.learn({id, at(1, static_cast<int64_t>(5 + id)), Outcome::invalid_config, {}, {}});
   }
   EXPECT_EQ(surrogate.probability_of_running(at(1, 4)), 1);
   EXPECT_NE(surrogate.find(at(1, 5)), nullptr);
@@ -103,8 +103,8 @@ TEST(Surrogate, WhatAFailedTrialWantedMakesSmallerOnesLessLikelyToFit) {
     zero_model::ModelSpace space(study);
     zero_model::Surrogate surrogate(study, space);
     const zero_model::Arm* arm = space.arm(zero_model::Configuration{1, {0}});
-    surrogate.learn({0, {arm, 4}, Outcome::completed, 100, {}, {}, {}, {}});
-    surrogate.learn({1, {arm, 80}, Outcome::out_of_memory, {}, {}, {}, {}, {}, peak_above_bytes});
+    surrogate.learn({0, {arm, 4}, Outcome::completed, 100, {}});
+    surrogate.learn({1, {arm, 80}, Outcome::out_of_memory, {}, {}, peak_above_bytes});
     surrogate.update({});
     return surrogate.expected_to_fit({arm, 40});
   };
@@ -117,9 +117,9 @@ TEST(Surrogate, TheTrialOfThePointIsTheFirstThatMeasuredIt) {
   zero_model::ModelSpace space(study);
   zero_model::Surrogate surrogate(study, space);
   const zero_model::Point point{space.arm(zero_model::Configuration{1, {0}}), 4};
-  surrogate.learn({3, point, Outcome::failed, {}, {}, {}, {}, {}});
-  surrogate.learn({5, point, Outcome::completed, 100, {}, {}, {}, {}});
-  surrogate.learn({4, point, Outcome::completed, 100, {}, {}, {}, {}});
+  surrogate.learn({3, point, Outcome::failed, {}, {}});
+  surrogate.learn({5, point, Outcome::completed, 100, {}});
+  surrogate.learn({4, point, Outcome::completed, 100, {}});
   surrogate.update({});
   EXPECT_EQ(surrogate.incumbent()->trial, 4u);
 }
@@ -131,13 +131,13 @@ TEST(Surrogate, FailuresAboveWhatRanAreACeilingAndBlameNoStage) {
   zero_model::Surrogate surrogate(study, space);
   const zero_model::Arm *one = space.arm(zero_model::Configuration{1, {0}}),
                         *two = space.arm(zero_model::Configuration{2, {0, 0}});
-  surrogate.learn({0, {one, 16}, Outcome::completed, 100, {}, {}, {}, {}});
-  for (TrialId id = 1; id <= 3; ++id) surrogate.learn({id, {one, 64}, Outcome::failed, {}, {}, {}, {}, {}});
+  surrogate.learn({0, {one, 16}, Outcome::completed, 100, {}});
+  for (TrialId id = 1; id <= 3; ++id) surrogate.learn({id, {one, 64}, Outcome::failed, {}, {}});
   EXPECT_EQ(surrogate.probability_of_running({one, 16}), 1);
   EXPECT_EQ(surrogate.probability_of_running({two, 8}), 1);
   EXPECT_LT(surrogate.probability_of_running({two, 64}), 0.05);
   EXPECT_GT(surrogate.probability_of_running({two, 24}), surrogate.probability_of_running({two, 48}));
-  surrogate.learn({4, {one, 96}, Outcome::completed, 200, {}, {}, {}, {}});
+  surrogate.learn({4, {one, 96}, Outcome::completed, 200, {}});
   EXPECT_LT(surrogate.probability_of_running({one, 80}), 0.6);  // the failures have another cause after all
   EXPECT_GT(surrogate.probability_of_running({one, 80}), 0.2);
 }

@@ -1,5 +1,5 @@
-// The model of the study's objective: what it learns from forward, backward and step that the metric alone does not
-// show. Made-up times that follow one cause.
+// The model of the study's objective: how a metric follows from the time of a micro step. Made-up times that follow one
+// cause.
 #include "zero_model/speed/speed_model.h"
 
 #include <gtest/gtest.h>
@@ -14,27 +14,24 @@ namespace {
 
 using zero_model::Point;
 using zero_model::SpeedModel;
-using zero_model::SpeedObservation;
 
-// An optimizer step that takes as long as ten micro steps.
-constexpr double kForward = 30'000, kBackward = 60'000, kStep = 900'000;
-
-TEST(SpeedModel, PhasesTellHowTimeGrowsWithAccumulation) {
+// Micro steps of 90 ms, and an optimizer step that takes as long as ten of them. A latency is that of the whole step.
+TEST(SpeedModel, TheOptimizersStepIsSharedByTheMicroSteps) {
+  constexpr double kMicroStep = 90'000, kOptimizerStep = 900'000;
   config::Space axes = small_space({1});
-  axes.stages[0].axes = {{config::kAccumulationKey, {1, 4, 32}}};
+  axes.stages[0].axes = {{config::kAccumulationKey, {1, 4, 16, 32}}};
   const Study study = make_study(Surface(), axes);
   zero_model::ModelSpace space(study);
   const auto at = [&](size_t choice) { return Point{space.arm(zero_model::Configuration{1, {choice}}), 8}; };
-  const auto throughput = [&](const Point& point) {
-    const double micro_steps = space.accumulation(point);
-    return 1e6 * space.samples_per_step(point) / (micro_steps * (kForward + kBackward) + kStep);
-  };
-  const auto trial = [&](const Point& point) {
-    return SpeedObservation{point, throughput(point), kForward, kBackward, kStep};
-  };
-  SpeedModel model(space, "throughput", true);
-  model.fit({trial(at(0)), trial(at(1))}, true);
-  EXPECT_NEAR(model.predict({at(2)}).front().mean, model.objective_of(throughput(at(2))), 0.03);
+  for (const std::string metric : {"throughput", "latency"}) {
+    const auto value = [&](const Point& point) {
+      const double latency_us = space.accumulation(point) * kMicroStep + kOptimizerStep;
+      return metric == "latency" ? latency_us : 1e6 * space.samples_per_step(point) / latency_us;
+    };
+    SpeedModel model(space, metric, metric == "throughput");
+    model.fit({{at(0), value(at(0))}, {at(1), value(at(1))}, {at(2), value(at(2))}}, true);
+    EXPECT_NEAR(model.predict({at(3)}).front().mean, model.objective_of(value(at(3))), 0.1) << metric;
+  }
 }
 
 // FLOPS_per_gpu is one device's: twice the devices are no twice the metric.
@@ -46,16 +43,9 @@ TEST(SpeedModel, AMetricOfOneDeviceDoesNotGrowWithTheirNumber) {
   zero_model::ModelSpace space(study);
   const auto at = [&](size_t choice) { return Point{space.arm(zero_model::Configuration{1, {choice}}), 8}; };
   ASSERT_EQ(space.devices(at(0)) * 4, space.devices(at(2)));
-  for (const bool has_phases : {true, false}) {
-    SpeedModel model(space, "FLOPS_per_gpu", true);
-    SpeedObservation seen{at(0), 5e13, {}, {}, {}};
-    // A short optimizer step, since more devices share that one.
-    if (has_phases) seen = {at(0), 5e13, kForward, kBackward, kStep / 1000};
-    SpeedObservation other = seen;
-    other.point = at(1);
-    model.fit({seen, other}, true);
-    EXPECT_NEAR(model.predict({at(2)}).front().mean, model.objective_of(5e13), 0.1) << has_phases;
-  }
+  SpeedModel model(space, "FLOPS_per_gpu", true);
+  model.fit({{at(0), 5e13}, {at(1), 5e13}}, true);
+  EXPECT_NEAR(model.predict({at(2)}).front().mean, model.objective_of(5e13), 0.1);
 }
 
 }  // namespace

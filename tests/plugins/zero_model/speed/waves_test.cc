@@ -8,15 +8,15 @@
 #include <cmath>
 
 #include "plugins/searchers.h"
-#include "zero_model/speed/phase_model.h"
 #include "zero_model/speed/speed_model.h"
+#include "zero_model/speed/time_model.h"
 
 namespace dsat::tests {
 namespace {
 
 using ::testing::IsEmpty;
-using zero_model::PhaseModel;
 using zero_model::Point;
+using zero_model::TimeModel;
 
 TEST(Waves, ACountOfSamplesIsRoundedUpToWholeWaves) {
   EXPECT_EQ(zero_model::whole_waves(64, 64), 64);
@@ -110,16 +110,14 @@ class PhaseInWaves : public ::testing::Test {
       samples_.push_back({point(m, stage), us_of(static_cast<double>(m)) * (1 + noise)});
     }
   }
-  PhaseModel model() { return {space_, zero_model::StepPhase::forward, zero_model::speed_amplitudes(space_.axes())}; }
-  PhaseModel fitted(const std::vector<int64_t>& micro_batches, double (*us_of)(double)) {
+  TimeModel model() { return {space_, zero_model::StepPhase::forward, zero_model::speed_amplitudes(space_.axes())}; }
+  TimeModel fitted(const std::vector<int64_t>& micro_batches, double (*us_of)(double)) {
     measure(micro_batches, us_of);
-    PhaseModel fitted = model();
+    TimeModel fitted = model();
     fitted.fit(samples_, true);
     return fitted;
   }
-  double predicted_us(const PhaseModel& model, int64_t m) {
-    return std::exp(model.predict({point(m)}, model.cross({point(m)})).front().mean);
-  }
+  double predicted_us(const TimeModel& model, int64_t m) { return std::exp(model.predict({point(m)}).front().mean); }
 
   Surface surface_;
   Study study_;
@@ -129,7 +127,7 @@ class PhaseInWaves : public ::testing::Test {
 
 // 64 is below 75, which took two waves: nothing but a staircase predicts that it takes as long as 32 does.
 TEST_F(PhaseInWaves, AStaircaseIsContinuedWhereNothingWasMeasured) {
-  const PhaseModel model = fitted({1, 32, 75, 96, 80, 116}, staircase_us);
+  const TimeModel model = fitted({1, 32, 75, 96, 80, 116}, staircase_us);
   EXPECT_GT(model.wave(), 58);
   EXPECT_LT(model.wave(), 75);
   EXPECT_NEAR(predicted_us(model, 57), 700'000, 70'000);
@@ -137,14 +135,14 @@ TEST_F(PhaseInWaves, AStaircaseIsContinuedWhereNothingWasMeasured) {
 }
 
 TEST_F(PhaseInWaves, MeasurementsAtAnEndFixIt) {
-  const PhaseModel model = fitted({1, 32, 75, 96, 64, 66}, staircase_us);
+  const TimeModel model = fitted({1, 32, 75, 96, 64, 66}, staircase_us);
   EXPECT_GE(model.wave(), 64);
   EXPECT_LT(model.wave(), 66);
 }
 
 // A fit that keeps the scales must not keep a wave that its newest measurement refutes: it would be a straggler.
 TEST_F(PhaseInWaves, AMeasurementThatRefutesTheWaveIsNoStraggler) {
-  PhaseModel model = fitted({1, 32, 60, 75, 80, 96, 116}, staircase_us);
+  TimeModel model = fitted({1, 32, 60, 75, 80, 96, 116}, staircase_us);
   EXPECT_GT(model.wave(), 60);
   EXPECT_LT(model.wave(), 75);
   measure({65}, staircase_us);
@@ -154,9 +152,9 @@ TEST_F(PhaseInWaves, AMeasurementThatRefutesTheWaveIsNoStraggler) {
 }
 
 TEST_F(PhaseInWaves, NeighboursOfAnEndDoNotHideIt) {
-  const PhaseModel model = fitted({1,  2,  3,  5,  8,  11, 16, 20, 24, 29, 32, 37, 40,  44,  48,  52,
-                                   60, 62, 63, 64, 65, 66, 68, 70, 75, 80, 88, 96, 104, 110, 116, 125},
-                                  staircase_us);
+  const TimeModel model = fitted({1,  2,  3,  5,  8,  11, 16, 20, 24, 29, 32, 37, 40,  44,  48,  52,
+                                  60, 62, 63, 64, 65, 66, 68, 70, 75, 80, 88, 96, 104, 110, 116, 125},
+                                 staircase_us);
   EXPECT_GE(model.wave(), 64);
   EXPECT_LT(model.wave(), 65);
 }
@@ -164,7 +162,7 @@ TEST_F(PhaseInWaves, NeighboursOfAnEndDoNotHideIt) {
 TEST_F(PhaseInWaves, SizesOfAnotherStageDoNotHideAnEnd) {
   measure({1, 2, 30, 70, 75, 80}, staircase_us, 1);
   measure({450, 480, 500}, staircase_us, 2);
-  PhaseModel model = this->model();
+  TimeModel model = this->model();
   model.fit(samples_, true);
   EXPECT_GE(model.wave(), 40) << "80 samples are two waves, 500 more than six";
   EXPECT_LT(model.wave(), 70);
@@ -172,7 +170,7 @@ TEST_F(PhaseInWaves, SizesOfAnotherStageDoNotHideAnEnd) {
 }
 
 TEST_F(PhaseInWaves, ASmoothCurveHasNone) {
-  const PhaseModel model = fitted({1, 32, 75, 96, 80, 116}, curve_us);
+  const TimeModel model = fitted({1, 32, 75, 96, 80, 116}, curve_us);
   EXPECT_EQ(model.wave(), 0);
   EXPECT_NEAR(predicted_us(model, 57), curve_us(57), 0.03 * curve_us(57));
 }

@@ -1,4 +1,4 @@
-// A learned model of one phase's time: the step time model with fitted constants, plus a residual that overrules it.
+// A learned model of a micro step's time: the step time model with fitted constants, plus a residual that overrules it.
 //
 // Formula: log time = log step_time(point; theta) + residual(point) + noise, theta being the constants of step_time.h.
 //   The first term is linearised about the most probable theta (Gauss-Newton). The whole is then a Gaussian process
@@ -9,8 +9,8 @@
 // Units: microseconds; predictions are of the logarithm of the time. Shapes: points x draws, sites x points.
 // Threading: one thread. Ownership: refers to the space and to its arms, which must live longer.
 // Cost: O(n^3) to fit, O(n^2) a prediction, for n measurements. Errors: none.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_SPEED_PHASE_MODEL_H_
-#define DSAT_PLUGINS_ZERO_MODEL_SPEED_PHASE_MODEL_H_
+#ifndef DSAT_PLUGINS_ZERO_MODEL_SPEED_TIME_MODEL_H_
+#define DSAT_PLUGINS_ZERO_MODEL_SPEED_TIME_MODEL_H_
 
 #include <Eigen/Dense>
 #include <vector>
@@ -32,9 +32,9 @@ struct TimeObservation {
   double time_us = 1;
 };
 
-class PhaseModel {
+class TimeModel {
  public:
-  PhaseModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes);
+  TimeModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes);
 
   // Takes at least one observation. `tune`: choose the wave, the scales and the noise anew, which is most of the work;
   // the first fit always does, and one with a measurement that tells more of the wave.
@@ -42,25 +42,20 @@ class PhaseModel {
   // Counts points that will be measured soon: they narrow predictions and do not move them.
   void expect(const std::vector<Point>& pending);
 
-  // The kernel's parts between points and sites (the measured and the pending points): one matrix a part, sites x
-  // points. All phases of a study have the same.
-  using Cross = std::vector<Eigen::MatrixXd>;
-  Cross cross(const std::vector<Point>& points) const;
-  // The same between the points themselves: points x points.
-  Cross own_cross(const std::vector<Point>& points) const;
-
-  std::vector<Prediction> predict(const std::vector<Point>& points, const Cross& cross) const;
+  std::vector<Prediction> predict(const std::vector<Point>& points) const;
   // Draws of log times from the joint posterior: points x draws. Nothing may be pending.
-  Eigen::MatrixXd draw(const std::vector<Point>& points, const Cross& cross, const Cross& own, Eigen::Index draws,
-                       Random& random) const;
+  Eigen::MatrixXd draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
   size_t sites() const { return sites_.size(); }  // of the last fit, pending ones included
   double noise_variance() const { return noise_ * noise_; }
-  double left_out_ = 0;  // a usual leave-one-out residual; 0: too few measurements
   // How far a measured time lies from what the other measurements foretell of it: the square of a usual distance.
   double left_out_variance() const { return left_out_ * left_out_; }
   double wave() const { return wave_.wave; }  // samples; 0: compute does not go in waves
 
  private:
+  // The kernel's parts, a matrix each: sites x points, or points x points.
+  using Cross = std::vector<Eigen::MatrixXd>;
+  Cross cross(const std::vector<Point>& points) const;
+  Cross own_cross(const std::vector<Point>& points) const;
   bool wave_is_divided() const;
   void choose_wave();
   std::vector<WaveRange> likeliest_ranges();
@@ -91,6 +86,7 @@ class PhaseModel {
   Kernel kernel_;
   StepTimePrior prior_;
   Eigen::VectorXd scales_;  // of the kernel's parts
+  double left_out_ = 0;     // a usual leave-one-out residual; 0: too few measurements
   double noise_ = 0.01;
   WaveRange wave_;
   double first_us_ = 1;   // time of the first observation, which sets the scale of compute
@@ -106,4 +102,4 @@ class PhaseModel {
 
 }  // namespace dsat::zero_model
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_SPEED_PHASE_MODEL_H_
+#endif  // DSAT_PLUGINS_ZERO_MODEL_SPEED_TIME_MODEL_H_

@@ -1,6 +1,6 @@
 // Gauss-Newton finds the most probable constants, a grid search by evidence the scales of residual and noise, and a
 // Cholesky factor of the whole covariance answers predictions. Joint draws take the constants first, then the residual.
-#include "zero_model/speed/phase_model.h"
+#include "zero_model/speed/time_model.h"
 
 #include <algorithm>
 #include <array>
@@ -34,10 +34,10 @@ double usual_size(const Eigen::VectorXd& numbers) {
 
 }  // namespace
 
-PhaseModel::PhaseModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes)
+TimeModel::TimeModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes)
     : space_(space), phase_(phase), kernel_(space.axes(), std::move(amplitudes)) {}
 
-void PhaseModel::fit(const std::vector<TimeObservation>& observations, bool tune) {
+void TimeModel::fit(const std::vector<TimeObservation>& observations, bool tune) {
   sites_.clear();
   loads_.clear();
   measured_ = static_cast<Eigen::Index>(observations.size());
@@ -65,7 +65,7 @@ void PhaseModel::fit(const std::vector<TimeObservation>& observations, bool tune
   solve();
 }
 
-Load PhaseModel::load_at(const Point& point) const {
+Load TimeModel::load_at(const Point& point) const {
   Load load = load_of(space_, point);
   load.reference = reference_;
   load.wave = wave_.wave;
@@ -73,14 +73,14 @@ Load PhaseModel::load_at(const Point& point) const {
 }
 
 // The constants begin anew from their prior.
-void PhaseModel::restart_constants(const WaveRange& range) {
+void TimeModel::restart_constants(const WaveRange& range) {
   wave_ = range;
   for (Load& load : loads_) load.wave = range.wave;
   prior_ = prior_of(phase_, loads_.front(), first_us_);
   theta_ = prior_.mean;
 }
 
-void PhaseModel::restart(const WaveRange& range) {
+void TimeModel::restart(const WaveRange& range) {
   restart_constants(range);
   scales_ = Eigen::VectorXd::Ones(kernel_.parts());
   noise_ = kTypicalNoise;
@@ -88,13 +88,13 @@ void PhaseModel::restart(const WaveRange& range) {
 
 // Some of the measurements are inside the range that was open when the wave was chosen. A size that they refute would
 // make them stragglers.
-bool PhaseModel::wave_is_divided() const {
+bool TimeModel::wave_is_divided() const {
   return std::any_of(loads_.begin(), loads_.end(),
                      [this](const Load& load) { return divides(load.micro_batch, wave_); });
 }
 
 // The evidence for a size of the waves, with the constants, one scale of all parts and the noise that suit it best.
-double PhaseModel::evidence_of(const WaveRange& range) {
+double TimeModel::evidence_of(const WaveRange& range) {
   restart(range);
   gauss_newton(6);
   double best = -std::numeric_limits<double>::infinity();
@@ -107,7 +107,7 @@ double PhaseModel::evidence_of(const WaveRange& range) {
 
 // Those ranges that explain the times best at the scales and the noise that are usual: weighing all of them in full
 // would be most of a fit.
-std::vector<WaveRange> PhaseModel::likeliest_ranges() {
+std::vector<WaveRange> TimeModel::likeliest_ranges() {
   constexpr size_t kFinalists = 12;
   std::vector<double> measured;
   std::map<int, double> largest;  // by stage
@@ -131,7 +131,7 @@ std::vector<WaveRange> PhaseModel::likeliest_ranges() {
 }
 
 // Waves have to explain the times clearly better than a smooth curve and its residual do.
-void PhaseModel::choose_wave() {
+void TimeModel::choose_wave() {
   constexpr double kLogPriorOfWaves = -1.5;
   WaveRange chosen;
   if (phase_ != StepPhase::step) {
@@ -146,7 +146,7 @@ void PhaseModel::choose_wave() {
 }
 
 // Fills each part's covariances between sites, in the rows and columns from `from` on.
-void PhaseModel::fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const {
+void TimeModel::fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const {
   const Eigen::Index n = static_cast<Eigen::Index>(sites.size());
   all.resize(static_cast<size_t>(kernel_.parts()));
   for (Eigen::MatrixXd& part : all) part.conservativeResize(n, n);
@@ -159,7 +159,7 @@ void PhaseModel::fill(Cross& all, const std::vector<Site>& sites, Eigen::Index f
   }
 }
 
-void PhaseModel::linearise() {
+void TimeModel::linearise() {
   const Eigen::Index n = static_cast<Eigen::Index>(loads_.size());
   values_.resize(n);
   gradients_.resize(n, theta_.size());
@@ -172,11 +172,11 @@ void PhaseModel::linearise() {
 }
 
 // The measured log times less those of the step time model before any trial, to first order.
-Eigen::VectorXd PhaseModel::departure() const {
+Eigen::VectorXd TimeModel::departure() const {
   return log_times_ - values_.head(measured_) - gradients_.topRows(measured_) * (prior_.mean - theta_);
 }
 
-Eigen::MatrixXd PhaseModel::covariance(const Eigen::VectorXd& scales, double noise) const {
+Eigen::MatrixXd TimeModel::covariance(const Eigen::VectorXd& scales, double noise) const {
   const Eigen::MatrixXd scaled = gradients_ * prior_.deviation.asDiagonal();
   Eigen::MatrixXd k = scaled * scaled.transpose();
   for (size_t p = 0; p < residual_.size(); ++p) k += square(scales[static_cast<Eigen::Index>(p)]) * residual_[p];
@@ -186,14 +186,14 @@ Eigen::MatrixXd PhaseModel::covariance(const Eigen::VectorXd& scales, double noi
 }
 
 // Squared misfit of theta: to the measurements, and to its prior.
-double PhaseModel::misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const {
+double TimeModel::misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const {
   const Eigen::VectorXd gap = log_times_ - log_times_at_sites(theta).col(0);
   return rest.matrixL().solve(gap).squaredNorm() + (theta - prior_.mean).cwiseQuotient(prior_.deviation).squaredNorm();
 }
 
 // A step that makes the misfit larger is halved. Where measurements contradict the step time model, whole steps would
 // go back and forth for ever.
-void PhaseModel::gauss_newton(int iterations) {
+void TimeModel::gauss_newton(int iterations) {
   constexpr double kLongestStep = 1.0;  // in prior deviations: the linearisation holds no farther
   constexpr int kMostHalvings = 6;
   const Eigen::LLT<Eigen::MatrixXd> rest_llt(rest());
@@ -219,7 +219,7 @@ void PhaseModel::gauss_newton(int iterations) {
   linearise();
 }
 
-double PhaseModel::evidence(const Eigen::VectorXd& scales, double noise) const {
+double TimeModel::evidence(const Eigen::VectorXd& scales, double noise) const {
   const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales, noise));
   if (llt.info() != Eigen::Success) return -std::numeric_limits<double>::infinity();
   const Eigen::VectorXd gap = departure();
@@ -235,7 +235,7 @@ double PhaseModel::evidence(const Eigen::VectorXd& scales, double noise) const {
 
 // Chooses one scale for all parts, and the noise; from there each part's own. Starting large, the parts that are not
 // needed shrink; starting small, those that are needed grow. The ends differ, and the evidence decides which is better.
-void PhaseModel::choose_scales() {
+void TimeModel::choose_scales() {
   double best = -std::numeric_limits<double>::infinity();
   Eigen::VectorXd best_scales = scales_;
   double best_noise = noise_;
@@ -254,7 +254,7 @@ void PhaseModel::choose_scales() {
 }
 
 // Chooses which parts matter (automatic relevance determination: MacKay 1994). Returns the evidence.
-double PhaseModel::choose_parts(double best) {
+double TimeModel::choose_parts(double best) {
   constexpr Eigen::Index kEnough = 6;
   constexpr int kPasses = 4;
   if (measured_ < kEnough) return best;
@@ -280,7 +280,7 @@ double PhaseModel::choose_parts(double best) {
 
 // A measurement whose standardised leave-one-out residual is large gets a larger noise. The inverse gives these
 // residuals without fitting again (Rasmussen and Williams 2006, equation 5.12).
-void PhaseModel::widen_outliers() {
+void TimeModel::widen_outliers() {
   constexpr double kSuspicious = 3.5;
   left_out_ = 0;
   if (measured_ < 4) return;
@@ -298,9 +298,9 @@ void PhaseModel::widen_outliers() {
   if (any) gauss_newton(2);
 }
 
-void PhaseModel::factorise() { factor_ = covariance(scales_, noise_).llt().matrixL(); }
+void TimeModel::factorise() { factor_ = covariance(scales_, noise_).llt().matrixL(); }
 
-void PhaseModel::solve() {
+void TimeModel::solve() {
   factorise();
   Eigen::VectorXd gap = departure();
   factor_.triangularView<Eigen::Lower>().solveInPlace(gap);
@@ -310,7 +310,7 @@ void PhaseModel::solve() {
   theta_posterior_ = prior_.mean + variance.cwiseProduct(gradients_.transpose() * weights_);
 }
 
-void PhaseModel::expect(const std::vector<Point>& pending) {
+void TimeModel::expect(const std::vector<Point>& pending) {
   const size_t first = static_cast<size_t>(measured_);
   sites_.resize(first);
   loads_.resize(first);
@@ -323,7 +323,7 @@ void PhaseModel::expect(const std::vector<Point>& pending) {
   factorise();
 }
 
-PhaseModel::Cross PhaseModel::cross(const std::vector<Point>& points) const {
+TimeModel::Cross TimeModel::cross(const std::vector<Point>& points) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size());
   const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
   Cross cross(static_cast<size_t>(kernel_.parts()), Eigen::MatrixXd(n, count));
@@ -344,7 +344,7 @@ PhaseModel::Cross PhaseModel::cross(const std::vector<Point>& points) const {
   return cross;
 }
 
-PhaseModel::Cross PhaseModel::own_cross(const std::vector<Point>& points) const {
+TimeModel::Cross TimeModel::own_cross(const std::vector<Point>& points) const {
   std::vector<Site> sites;
   for (const Point& point : points) sites.push_back(site_of(point));
   Cross own;
@@ -352,11 +352,11 @@ PhaseModel::Cross PhaseModel::own_cross(const std::vector<Point>& points) const 
   return own;
 }
 
-std::vector<Prediction> PhaseModel::predict(const std::vector<Point>& points, const Cross& cross_parts) const {
+std::vector<Prediction> TimeModel::predict(const std::vector<Point>& points) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size());
   const Eigen::VectorXd weights = scales_.array().square();
   const double residual_variance = weights.dot(kernel_.variances());
-  Eigen::MatrixXd cross = weighed(cross_parts), gradients(count, theta_.size());
+  Eigen::MatrixXd covariance = weighed(cross(points)), gradients(count, theta_.size());
   Eigen::VectorXd values(count);
   const Eigen::VectorXd constants = theta_.array().exp();
   for (Eigen::Index c = 0; c < count; ++c) {
@@ -365,26 +365,26 @@ std::vector<Prediction> PhaseModel::predict(const std::vector<Point>& points, co
     gradients.row(c) = log_time_gradient(phase_, load, constants, values[c]);
   }
   Eigen::VectorXd means = values + gradients * (theta_posterior_ - theta_);
-  means += cross.topRows(measured_).transpose() * weights_;
+  means += covariance.topRows(measured_).transpose() * weights_;
   const Eigen::MatrixXd scaled = gradients * prior_.deviation.asDiagonal();
-  cross += (gradients_ * prior_.deviation.asDiagonal()) * scaled.transpose();
-  factor_.triangularView<Eigen::Lower>().solveInPlace(cross);
+  covariance += (gradients_ * prior_.deviation.asDiagonal()) * scaled.transpose();
+  factor_.triangularView<Eigen::Lower>().solveInPlace(covariance);
   std::vector<Prediction> predictions(points.size());
   for (Eigen::Index c = 0; c < count; ++c) {
     const double before = scaled.row(c).squaredNorm() + residual_variance;
-    predictions[static_cast<size_t>(c)] = {means[c], std::max(1e-12, before - cross.col(c).squaredNorm())};
+    predictions[static_cast<size_t>(c)] = {means[c], std::max(1e-12, before - covariance.col(c).squaredNorm())};
   }
   return predictions;
 }
 
-Eigen::MatrixXd PhaseModel::weighed(const Cross& parts) const {
+Eigen::MatrixXd TimeModel::weighed(const Cross& parts) const {
   Eigen::MatrixXd sum = square(scales_[0]) * parts.front();
   for (size_t p = 1; p < parts.size(); ++p) sum += square(scales_[static_cast<Eigen::Index>(p)]) * parts[p];
   return sum;
 }
 
 // The step time model's log time of every measured site under each column of theta: sites x columns.
-Eigen::MatrixXd PhaseModel::log_times_at_sites(const Eigen::MatrixXd& theta) const {
+Eigen::MatrixXd TimeModel::log_times_at_sites(const Eigen::MatrixXd& theta) const {
   Eigen::MatrixXd values(measured_, theta.cols());
   for (Eigen::Index c = 0; c < theta.cols(); ++c) {
     const Eigen::VectorXd constants = theta.col(c).array().exp();
@@ -396,7 +396,7 @@ Eigen::MatrixXd PhaseModel::log_times_at_sites(const Eigen::MatrixXd& theta) con
 }
 
 // The covariance of residual and noise at the measured sites.
-Eigen::MatrixXd PhaseModel::rest() const {
+Eigen::MatrixXd TimeModel::rest() const {
   Eigen::MatrixXd k = weighed(residual_).topLeftCorner(measured_, measured_);
   k.diagonal() += square(noise_) * widened_;
   return k;
@@ -404,7 +404,7 @@ Eigen::MatrixXd PhaseModel::rest() const {
 
 // While few trials are known, theta is far from normal: it is drawn from the prior and kept in proportion to its
 // likelihood (sampling, importance resampling: Rubin 1988). Empty where too few of the draws are likely.
-Eigen::MatrixXd PhaseModel::resampled_theta(Eigen::Index draws, Random& random) const {
+Eigen::MatrixXd TimeModel::resampled_theta(Eigen::Index draws, Random& random) const {
   constexpr Eigen::Index kFew = 6, kPool = 16;
   if (measured_ > kFew) return {};
   Eigen::MatrixXd pool = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), kPool * draws, random);
@@ -423,7 +423,7 @@ Eigen::MatrixXd PhaseModel::resampled_theta(Eigen::Index draws, Random& random) 
     for (; next < draws && static_cast<double>(next) + 0.5 < so_far; ++next) theta.col(next) = pool.col(i);
   }
   for (; next < draws; ++next) theta.col(next) = pool.col(pool.cols() - 1);
-  // Shuffled, because the draws of several phases are put together.
+  // Shuffled, because draws are paired with those of other models.
   for (Eigen::Index i = draws - 1; i > 0; --i) {
     theta.col(i).swap(theta.col(static_cast<Eigen::Index>(random.uniform_below(static_cast<uint64_t>(i) + 1))));
   }
@@ -431,7 +431,7 @@ Eigen::MatrixXd PhaseModel::resampled_theta(Eigen::Index draws, Random& random) 
 }
 
 // A draw from the prior, moved by what it lacks of the measurements (Matheron's rule: Journel and Huijbregts, 1978).
-Eigen::MatrixXd PhaseModel::linear_theta(Eigen::Index draws, Random& random) const {
+Eigen::MatrixXd TimeModel::linear_theta(Eigen::Index draws, Random& random) const {
   const Eigen::MatrixXd gradients = gradients_.topRows(measured_);
   Eigen::MatrixXd theta = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), draws, random);
   const Eigen::LLT<Eigen::MatrixXd> llt(rest());
@@ -445,19 +445,18 @@ Eigen::MatrixXd PhaseModel::linear_theta(Eigen::Index draws, Random& random) con
 }
 
 // Draws the constants, then the residual that leads from their step times to the measurements.
-Eigen::MatrixXd PhaseModel::draw(const std::vector<Point>& points, const Cross& across, const Cross& own,
-                                 Eigen::Index draws, Random& random) const {
+Eigen::MatrixXd TimeModel::draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size()), n = measured_;
   Eigen::MatrixXd theta = resampled_theta(draws, random);
   if (theta.size() == 0) theta = linear_theta(draws, random);
-  const Eigen::MatrixXd cross = weighed(across);
+  const Eigen::MatrixXd covariance = weighed(cross(points));
   JointNormal residual{Eigen::VectorXd::Zero(n + count), Eigen::MatrixXd(n + count, n + count)};
-  residual.covariance << weighed(residual_), cross, cross.transpose(), weighed(own);
+  residual.covariance << weighed(residual_), covariance, covariance.transpose(), weighed(own_cross(points));
   const Eigen::MatrixXd drawn = zero_model::draw(residual, draws, random);
   Eigen::MatrixXd lacking = -log_times_at_sites(theta) - drawn.topRows(n);
   lacking -= (noise_ * widened_.cwiseSqrt()).asDiagonal() * normal_numbers(n, draws, random);
   lacking.colwise() += log_times_;
-  Eigen::MatrixXd log_times = drawn.bottomRows(count) + cross.transpose() * rest().llt().solve(lacking);
+  Eigen::MatrixXd log_times = drawn.bottomRows(count) + covariance.transpose() * rest().llt().solve(lacking);
   std::vector<Load> loads;
   for (const Point& point : points) loads.push_back(load_at(point));
   for (Eigen::Index d = 0; d < draws; ++d) {

@@ -1,6 +1,6 @@
 // The model of one phase: which part of the kernel it blames for what trials show, and how it extrapolates.
 // Made-up times that follow one cause, under points that differ in several.
-#include "zero_model/speed/phase_model.h"
+#include "zero_model/speed/time_model.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 namespace dsat::tests {
 namespace {
 
-using zero_model::PhaseModel;
 using zero_model::Point;
+using zero_model::TimeModel;
 
 class PhaseOfTiles : public ::testing::Test {
  protected:
@@ -44,10 +44,10 @@ TEST_F(PhaseOfTiles, BlamesTheMicroBatchAndNotEachTrial) {
                                   point(0, 0, 48), point(1, 0, 48), point(2, 1, 51)};
   std::vector<zero_model::TimeObservation> samples;
   for (const Point& at : points) samples.push_back(sample(at, samples.size()));
-  PhaseModel model(space_, zero_model::StepPhase::total, zero_model::speed_amplitudes(space_.axes()));
+  TimeModel model(space_, zero_model::StepPhase::total, zero_model::speed_amplitudes(space_.axes()));
   model.fit(samples, true);
   const Point asked = point(2, 0, 56);  // an arm measured elsewhere only
-  const zero_model::Prediction prediction = model.predict({asked}, model.cross({asked})).front();
+  const zero_model::Prediction prediction = model.predict({asked}).front();
   EXPECT_NEAR(prediction.mean, std::log(1000.0 * 58), 0.01);
   EXPECT_LT(std::sqrt(prediction.variance), 0.01);
 }
@@ -104,10 +104,10 @@ TEST_F(PipelineAxis, AStageHasItsShareOfTheModelAndWaitsInTheBubble) {
 
 TEST_F(PipelineAxis, TwiceTheStagesTakeAboutHalfTheTimeOfAMicroStep) {
   for (const size_t measured : {size_t{0}, size_t{1}}) {
-    PhaseModel model(space_, zero_model::StepPhase::forward, zero_model::speed_amplitudes(space_.axes()));
+    TimeModel model(space_, zero_model::StepPhase::forward, zero_model::speed_amplitudes(space_.axes()));
     model.fit({{at(measured, 4), 40'000}, {at(measured, 8), 76'000}}, true);
     const Point asked = at(measured + 1, 8);
-    const zero_model::Prediction prediction = model.predict({asked}, model.cross({asked})).front();
+    const zero_model::Prediction prediction = model.predict({asked}).front();
     const double expected = measured == 0 ? 76'000 / 2.0 * 9 / 8 : 76'000 / 2.0 * 11 / 9;
     EXPECT_NEAR(prediction.mean, std::log(expected), 0.02) << measured;
   }
@@ -126,15 +126,15 @@ TEST(StepTimeModel, WithoutAnAxisOfPipelineStagesNothingIsScaled) {
 
 // Passes that take longer than in proportion to the micro batch contradict every constant of the step time model. Whole
 // steps of its fit would go back and forth, and predict a pass of 16 samples 200 times as long as one of 4.
-TEST(PhaseModel, ExtrapolatesSensiblyWhereTrialsContradictTheStepTimeModel) {
+TEST(TimeModel, ExtrapolatesSensiblyWhereTrialsContradictTheStepTimeModel) {
   Surface surface;
   surface.num_params = 1e9;
   const Study study = make_study(surface, small_space({3}));
   zero_model::ModelSpace space(study);
   const auto point = [&](int64_t m) { return Point{space.arm(zero_model::Configuration{3, {0, 0}}), m}; };
-  PhaseModel model(space, zero_model::StepPhase::backward, zero_model::speed_amplitudes(space.axes()));
+  TimeModel model(space, zero_model::StepPhase::backward, zero_model::speed_amplitudes(space.axes()));
   model.fit({{point(2), 30'000}, {point(4), 63'000}}, true);
-  const zero_model::Prediction prediction = model.predict({point(16)}, model.cross({point(16)})).front();
+  const zero_model::Prediction prediction = model.predict({point(16)}).front();
   EXPECT_NEAR(prediction.mean, std::log(4 * 63'000.0), 0.4);
 }
 
