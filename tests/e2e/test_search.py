@@ -77,8 +77,8 @@ class WhatIsHandedBack(HostTest):
             self.assertEqual(config["autotuning"]["my_note"], "kept in trials")
 
     def test_stages_that_the_users_keys_forbid_are_left_out_with_a_notice(self):
-        self.write_config(self.USERS_OWN)  # optimizer offload: not with stage 0
-        options = ["--searcher", "grid", "--max-trials", 8, "--output-dir", "out", *MEMORY]  # grid is soon in each stage
+        self.write_config(self.USERS_OWN)  # optimizer offload: not with stage 0; grid is soon in the others
+        options = ["--searcher", "grid", "--max-trials", 8, "--output-dir", "out", *MEMORY]
         result = self.run_host(["-z", "0", "2", "3", *options])
         self.assert_ok(result)
         self.assertIn("stage 0", result.stderr + result.stdout)
