@@ -445,26 +445,33 @@ void Acquisition::save_memory(Proposal& proposal) {
   }
 }
 
-// Hardware may compute in tiles, which the models cannot know before a multiple has been measured. A multiple that is a
-// little smaller than the proposal costs next to nothing.
-void Acquisition::round_down(Proposal& proposal) const {
-  constexpr int64_t kTile = 8, kLeast = 16;
-  constexpr double kNearly = 0.85;
+// Hardware may compute in tiles (NVIDIA's guides for matrix products and for tensor cores name multiples of 8), which
+// the models cannot know before a multiple has been measured.
+std::optional<int64_t> Acquisition::multiple_below(int64_t micro_batch) const {
   const search::MicroBatches& batches = space_.micro_batches();
-  const int64_t rounded = proposal.point.micro_batch / kTile * kTile;
+  const int64_t rounded = micro_batch / kTile * kTile;
   const int64_t rank = batches.rank_at_or_below(static_cast<double>(rounded));
-  const bool is_near = static_cast<double>(rounded) >= kNearly * static_cast<double>(proposal.point.micro_batch);
-  if (rounded < kLeast || !is_near || rank < 0 || batches.at(rank) != rounded) return;
-  const auto is_multiple = [](const Point& point) {
-    return point.micro_batch % kTile == 0 && point.micro_batch >= kLeast;
+  if (rounded < kLeastMultiple || rank < 0 || batches.at(rank) != rounded) return std::nullopt;
+  return rounded;
+}
+
+bool Acquisition::knows_multiple(double least) const {
+  const auto is_multiple = [least](const Point& point) {
+    return point.micro_batch % kTile == 0 && static_cast<double>(point.micro_batch) >= least;
   };
   const auto& measured = surrogate_.points();
-  const bool is_known =
-      std::any_of(measured.begin(), measured.end(),
-                  [&](const auto& known) { return known.second.count > 0 && is_multiple(known.first); }) ||
-      std::any_of(pending_.begin(), pending_.end(), is_multiple);
-  const Point point{proposal.point.arm, rounded};
-  if (is_known || is_excluded(point)) return;
+  return std::any_of(measured.begin(), measured.end(),
+                     [&](const auto& known) { return known.second.count > 0 && is_multiple(known.first); }) ||
+         std::any_of(pending_.begin(), pending_.end(), is_multiple);
+}
+
+// A multiple that is a little smaller than the proposal costs next to nothing.
+void Acquisition::round_down(Proposal& proposal) const {
+  constexpr double kNearly = 0.85;
+  const std::optional<int64_t> rounded = multiple_below(proposal.point.micro_batch);
+  if (!rounded || static_cast<double>(*rounded) < kNearly * static_cast<double>(proposal.point.micro_batch)) return;
+  const Point point{proposal.point.arm, *rounded};
+  if (knows_multiple(kLeastMultiple) || is_excluded(point)) return;
   proposal = score({point}).front();
 }
 

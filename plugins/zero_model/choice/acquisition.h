@@ -86,8 +86,7 @@ class Acquisition {
   // or no look is worth it.
   std::optional<Proposal> explore_denied_stage();
 
-  // After next(): the largest multiple of 8 below the best micro batch, where none near it was measured. Kernels like
-  // such sizes, and of that the models know what trials of both kinds have shown.
+  // After next(): the largest multiple of 8 that is not above the best micro batch. nullopt: one near it was measured.
   std::optional<Proposal> explore_round_size();
 
   // What another value of each choice would cost the best trial: a line each, the one that matters most first.
@@ -129,6 +128,10 @@ class Acquisition {
   std::vector<Proposal> score(const std::vector<Point>& points) const;
   void expect_pending();
   void consider_repeats(std::optional<Proposal>& best) const;
+  static constexpr int64_t kTile = 8, kLeastMultiple = 16;
+  // The largest multiple of kTile that is no larger; nullopt: below kLeastMultiple, or the space does not allow it.
+  std::optional<int64_t> multiple_below(int64_t micro_batch) const;
+  bool knows_multiple(double least) const;  // one that was measured or runs
   void round_down(Proposal& proposal) const;
   void save_memory(Proposal& proposal);
   bool is_excluded(const Point& point) const;  // it was tried or runs, or is above the bound of the train batch

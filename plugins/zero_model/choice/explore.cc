@@ -205,24 +205,14 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
   return std::nullopt;
 }
 
-// NVIDIA's guides for matrix products and for tensor cores name multiples of 8 as the sizes that are computed best.
 std::optional<Proposal> Acquisition::explore_round_size() {
-  constexpr int64_t kRound = 8;
   constexpr double kNear = 0.75;
-  if (!incumbent_ || !anchor_.arm->in_space || anchor_.micro_batch < 2 * kRound) return std::nullopt;
-  const int64_t wanted = anchor_.micro_batch / kRound * kRound;
-  const auto is_round_and_near = [&](const auto& known) {
-    const int64_t micro_batch = known.first.micro_batch;
-    return known.second.count > 0 && micro_batch % kRound == 0 &&
-           static_cast<double>(micro_batch) >= kNear * static_cast<double>(wanted);
-  };
-  const auto& points = surrogate_.points();
-  if (std::any_of(points.begin(), points.end(), is_round_and_near)) return std::nullopt;
+  if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
+  const std::optional<int64_t> wanted = multiple_below(anchor_.micro_batch);
+  if (!wanted || knows_multiple(kNear * static_cast<double>(*wanted))) return std::nullopt;
   Proposal look;
-  look.point = {anchor_.arm, wanted};
-  const search::MicroBatches& batches = space_.micro_batches();
-  const int64_t rank = batches.rank_at_or_below(static_cast<double>(wanted));
-  if (rank < 0 || batches.at(rank) != wanted || is_excluded(look.point)) return std::nullopt;
+  look.point = {anchor_.arm, *wanted};
+  if (is_excluded(look.point)) return std::nullopt;
   look.fit_probability = surrogate_.probability_of_fitting(look.point);
   look.exploration = "no multiple of 8 near the best micro batch was measured";
   return look;

@@ -30,7 +30,7 @@ TEST(SpeedModel, TheOptimizersStepIsSharedByTheMicroSteps) {
     };
     SpeedModel model(space, metric, metric == "throughput");
     model.fit({{at(0), value(at(0))}, {at(1), value(at(1))}, {at(2), value(at(2))}}, true);
-    EXPECT_NEAR(model.predict({at(3)}).front().mean, model.objective_of(value(at(3))), 0.1) << metric;
+    EXPECT_NEAR(model.predict({at(3)}).front().mean, model.objective_of(value(at(3))), 0.03) << metric;
   }
 }
 

@@ -1,4 +1,4 @@
-// The model of one phase: which part of the kernel it blames for what trials show, and how it extrapolates.
+// The model of a step's time: which part of the kernel it blames for what trials show, and how it extrapolates.
 // Made-up times that follow one cause, under points that differ in several.
 #include "zero_model/speed/time_model.h"
 
