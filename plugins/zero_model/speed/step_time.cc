@@ -35,20 +35,33 @@ double join(double a, double b, double p) {
 struct PassTraffic {
   double volume = 0;  // in units of all parameters
   double messages = 0;
+  double last_message = 0;  // what has nothing left to hide behind, in the same units
   bool overlapped = false;
 };
 
+// Whoever needs a prefetched parameter waits for the whole message that brings it (DeepSpeed's
+// runtime/zero/partitioned_param_coordinator.py, fetch_sub_module).
 PassTraffic forward_traffic(const Load& load) {
   if (load.stage < 3) return {};
-  return {1, load.prefetch_messages, true};
+  return {1, load.prefetch_messages, load.prefetch_share, load.prefetch_share > 0};
 }
 
-// An all-reduce moves twice what a reduce-scatter does. Stages 0 and 1 reduce once an optimizer step.
+// An all-reduce moves twice what a reduce-scatter does. Stages 0 and 1 reduce once an optimizer step. Stage 3 gathers
+// again.
 PassTraffic backward_traffic(const Load& load) {
   const double reduce = load.reduce_scatter && load.stage > 0 ? 1 : 2;
-  if (load.stage < 2) return {reduce / load.accumulation, load.reduce_messages / load.accumulation, load.overlap};
-  if (load.stage == 2) return {reduce, load.reduce_messages, load.overlap};
-  return {reduce + 1, load.reduce_messages + load.prefetch_messages, load.overlap};
+  PassTraffic traffic{reduce, load.reduce_messages, reduce * load.reduce_share, load.overlap};
+  if (load.stage < 2) {
+    traffic.volume /= load.accumulation;
+    traffic.messages /= load.accumulation;
+    traffic.last_message /= load.accumulation;
+  }
+  if (load.stage == 3) {
+    traffic.volume += 1;
+    traffic.messages += load.prefetch_messages;
+    traffic.last_message += load.prefetch_share;
+  }
+  return traffic;
 }
 
 double pass_time(const Load& load, const PassTraffic& traffic, const double* of) {
@@ -61,9 +74,9 @@ double pass_time(const Load& load, const PassTraffic& traffic, const double* of)
   double wire = 0, tail = 0;
   if (load.ranks > 1 && traffic.volume > 0) {
     const double ring = (load.ranks - 1) / load.ranks;
-    wire = traffic.volume * ring * load.param_bytes / of[kBandwidth];
-    tail = traffic.overlapped ? wire * load.last_bucket_share * of[kTail] : 0;
-    wire += traffic.messages * of[kLatency];
+    const double all = ring * load.param_bytes / of[kBandwidth];
+    wire = traffic.volume * all + traffic.messages * of[kLatency];
+    tail = traffic.overlapped ? traffic.last_message * all * of[kTail] : 0;
   }
   if (load.offload_params) wire += load.param_bytes / load.ranks / of[kBandwidth];
   const double sharpness = traffic.overlapped ? 1 + of[kSharpness] : 1;
@@ -108,7 +121,7 @@ void append(StepTimePrior& prior, std::initializer_list<ConstantPrior> constants
 }
 
 // Compute from the first time measured; half of the peak rate at two samples; 10 GB/s; 100 us a message; overlap that
-// hides most; half of the last bucket's time exposed; half of the compute in waves, where there are any.
+// hides most; half of the last message's time exposed; half of the compute in waves, where there are any.
 void append_pass(StepTimePrior& prior, double us, bool in_waves) {
   append(prior, {{0.5 * us, 1.2}, {2, 2}, {1e4, 1.5}, {100, 1.3}, {3, 0.8}, {0.5, 1}});
   if (in_waves) append(prior, {{1, 1.2}});
@@ -144,7 +157,8 @@ Load load_of(const ModelSpace& space, const Point& point) {
   load.reduce_messages = load.stage == 0 ? 1 : bucket_count(load.params, setup.reduce_bucket_elements);
   load.gather_messages = bucket_count(load.params, setup.allgather_bucket_elements);
   load.prefetch_messages = bucket_count(load.params, setup.prefetch_bucket_elements);
-  load.last_bucket_share = std::min(1.0, setup.reduce_bucket_elements / load.params);
+  load.reduce_share = std::min(1.0, setup.reduce_bucket_elements / load.params);
+  load.prefetch_share = std::min(1.0, setup.prefetch_bucket_elements / load.params);
   load.overlap = setup.overlap_comm;
   load.reduce_scatter = point.arm->reduce_scatter;
   load.offload_optimizer = setup.optimizer_device == cost::Device::host;

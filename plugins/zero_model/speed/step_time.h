@@ -9,7 +9,7 @@
 //     communication  volume / bandwidth + messages x latency (the alpha-beta model: Hockney 1994; Thakur et al. 2005),
 //                    volumes by ZeRO stage (Rajbhandari et al., arXiv:1910.02054, section 7), one message a bucket
 //     overlap        compute and communication join in a p-norm: p = 1 adds them, a large p hides the smaller; the
-//                    last bucket has nothing left to hide behind
+//                    last message, a reduce or a prefetch bucket, has nothing left to hide behind
 //     step           memory traffic of the optimizer over the partition, parameters gathered back, offload traffic
 // Units: microseconds, elements, bytes. Threading: pure functions. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_SPEED_STEP_TIME_H_
@@ -32,7 +32,7 @@ struct Load {
   double compute = 1;    // time of a sample, relative to that of the base configuration's share of the model
   double params = 1e9, param_bytes = 2e9;
   double reduce_messages = 1, gather_messages = 1, prefetch_messages = 1;
-  double last_bucket_share = 1;  // of a reduce bucket in all gradients
+  double reduce_share = 1, prefetch_share = 1;  // a bucket's, of all parameters
   int stage = 0;
   bool overlap = false, reduce_scatter = true, offload_optimizer = false, offload_params = false;
 };

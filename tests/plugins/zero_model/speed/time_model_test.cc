@@ -52,26 +52,6 @@ TEST_F(PhaseOfTiles, BlamesTheMicroBatchAndNotEachTrial) {
   EXPECT_LT(std::sqrt(prediction.variance), 0.01);
 }
 
-// With --num-gpus 1,2,4 and a global batch of 64: micro batches divide 64 / 4, accumulation makes up for the ranks.
-TEST(StepTimeModel, EveryTrialHasRanksOfItsOwn) {
-  Surface surface;
-  config::Space space = small_space({1});
-  space.stages[0].axes = {{config::kNumGpusKey, {1, 2, 4}}, {config::kNumNodesKey, {1}}};
-  space.micro_batch_divides = 16;
-  Study study = make_study(surface, space);
-  study.base_config["autotuning"] = {{"num_gpus", 1}, {"num_nodes", 1}};
-  study.limits.data_parallel_size = 1;
-  zero_model::ModelSpace model(study);
-  for (const size_t gpus : {size_t{0}, size_t{1}, size_t{2}}) {
-    const Point point{model.arm(zero_model::Configuration{1, {gpus, 0}}), 8};
-    const double ranks = std::pow(2, gpus);
-    const zero_model::Load load = load_of(model, point);
-    EXPECT_EQ(load.ranks, ranks);
-    EXPECT_EQ(load.accumulation, 64 / (8 * ranks));
-    EXPECT_EQ(model.samples_per_step(point), 64);
-  }
-}
-
 class PipelineAxis : public ::testing::Test {
  protected:
   PipelineAxis() : space_(study()) {}
@@ -111,17 +91,6 @@ TEST_F(PipelineAxis, TwiceTheStagesTakeAboutHalfTheTimeOfAMicroStep) {
     const double expected = measured == 0 ? 76'000 / 2.0 * 9 / 8 : 76'000 / 2.0 * 11 / 9;
     EXPECT_NEAR(prediction.mean, std::log(expected), 0.02) << measured;
   }
-}
-
-// Nothing is known of how a fixed pipeline compares with others: its constants hold the bubble.
-TEST(StepTimeModel, WithoutAnAxisOfPipelineStagesNothingIsScaled) {
-  Study study = make_study(Surface(), small_space({1}));
-  study.base_config["pipeline"] = {{"stages", 2}};
-  study.base_config[config::kAccumulationKey] = 8;
-  zero_model::ModelSpace space(study);
-  const zero_model::Load load = load_of(space, {space.arm(zero_model::Configuration{1, {0}}), 4});
-  EXPECT_EQ(load.compute, 1);
-  EXPECT_EQ(load.params, space.parameters());
 }
 
 // Passes that take longer than in proportion to the micro batch contradict every constant of the step time model. Whole

@@ -1,0 +1,103 @@
+// The step time model: what a point's configuration means for the traffic of its passes.
+#include "zero_model/speed/step_time.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "dsat/config/batch.h"
+#include "dsat/config/world.h"
+#include "plugins/searchers.h"
+
+namespace dsat::tests {
+namespace {
+
+using zero_model::Load;
+using zero_model::Point;
+using zero_model::StepPhase;
+
+// With --num-gpus 1,2,4 and a global batch of 64: micro batches divide 64 / 4, accumulation makes up for the ranks.
+TEST(StepTimeModel, EveryTrialHasRanksOfItsOwn) {
+  Surface surface;
+  config::Space space = small_space({1});
+  space.stages[0].axes = {{config::kNumGpusKey, {1, 2, 4}}, {config::kNumNodesKey, {1}}};
+  space.micro_batch_divides = 16;
+  Study study = make_study(surface, space);
+  study.base_config["autotuning"] = {{"num_gpus", 1}, {"num_nodes", 1}};
+  study.limits.data_parallel_size = 1;
+  zero_model::ModelSpace model(study);
+  for (const size_t gpus : {size_t{0}, size_t{1}, size_t{2}}) {
+    const Point point{model.arm(zero_model::Configuration{1, {gpus, 0}}), 8};
+    const double ranks = std::pow(2, gpus);
+    const zero_model::Load load = load_of(model, point);
+    EXPECT_EQ(load.ranks, ranks);
+    EXPECT_EQ(load.accumulation, 64 / (8 * ranks));
+    EXPECT_EQ(model.samples_per_step(point), 64);
+  }
+}
+
+// Nothing is known of how a fixed pipeline compares with others: its constants hold the bubble.
+TEST(StepTimeModel, WithoutAnAxisOfPipelineStagesNothingIsScaled) {
+  Study study = make_study(Surface(), small_space({1}));
+  study.base_config["pipeline"] = {{"stages", 2}};
+  study.base_config[config::kAccumulationKey] = 8;
+  zero_model::ModelSpace space(study);
+  const zero_model::Load load = load_of(space, {space.arm(zero_model::Configuration{1, {0}}), 4});
+  EXPECT_EQ(load.compute, 1);
+  EXPECT_EQ(load.params, space.parameters());
+}
+
+// Stage 3 on 8 ranks: compute takes 100 ms, moving all parameters once 88 ms, a message next to nothing.
+class GatheredParameters : public ::testing::Test {
+ protected:
+  GatheredParameters() {
+    load_.stage = 3;
+    load_.ranks = 8;
+    load_.overlap = true;
+    load_.reduce_share = load_.prefetch_share = 0.01;
+  }
+  static double time_us(StepPhase pass, const Load& load) {
+    const zero_model::StepTimePrior prior = prior_of(pass, load, 1);
+    Eigen::VectorXd constants = prior.mean.array().exp();
+    constants[0] = 1e5;   // compute
+    constants[2] = 2e4;   // bytes a microsecond
+    constants[3] = 1e-3;  // a message
+    return std::exp(log_time(pass, load, constants));
+  }
+
+  Load load_;
+};
+
+TEST_F(GatheredParameters, WhatIsPrefetchedAllAtOnceHidesBehindNothing) {
+  Load whole = load_;
+  whole.prefetch_share = 1;
+  for (const StepPhase pass : {StepPhase::forward, StepPhase::backward}) {
+    EXPECT_GT(time_us(pass, whole), 1.2 * time_us(pass, load_));
+  }
+}
+
+TEST_F(GatheredParameters, WithoutPrefetchingNothingHides) {
+  Load none = load_;
+  none.prefetch_share = 0;
+  EXPECT_NEAR(time_us(StepPhase::forward, none), 1e5 + 7.0 / 8 * none.param_bytes / 2e4, 1);
+}
+
+TEST_F(GatheredParameters, TheForwardPassReducesNothing) {
+  Load large = load_;
+  large.reduce_share = 1;
+  EXPECT_EQ(time_us(StepPhase::forward, large), time_us(StepPhase::forward, load_));
+  EXPECT_GT(time_us(StepPhase::backward, large), 1.2 * time_us(StepPhase::backward, load_));
+}
+
+TEST_F(GatheredParameters, TheConfigurationSaysHowMuchIsPrefetched) {
+  Surface surface;
+  surface.num_params = 1e9;
+  Study study = make_study(surface, small_space({3}));
+  study.base_config["zero_optimization"]["stage3_prefetch_bucket_size"] = 200'000'000;
+  zero_model::ModelSpace space(study);
+  const Load load = load_of(space, {space.arm(zero_model::Configuration{3, {0, 0}}), 4});
+  EXPECT_DOUBLE_EQ(load.prefetch_share, 0.2);
+}
+
+}  // namespace
+}  // namespace dsat::tests
