@@ -40,7 +40,7 @@ struct PassTraffic {
 };
 
 // Whoever needs a prefetched parameter waits for the whole message that brings it (DeepSpeed's
-// runtime/zero/partitioned_param_coordinator.py, fetch_sub_module).
+// runtime/zero/partitioned_param_coordinator.py, fetch_sub_module). Without prefetching, every layer waits for its own.
 PassTraffic forward_traffic(const Load& load) {
   if (load.stage < 3) return {};
   return {1, load.prefetch_messages, load.prefetch_share, load.prefetch_share > 0};
@@ -59,7 +59,7 @@ PassTraffic backward_traffic(const Load& load) {
   if (load.stage == 3) {
     traffic.volume += 1;
     traffic.messages += load.prefetch_messages;
-    traffic.last_message += load.prefetch_share;
+    traffic.last_message += load.prefetch_share > 0 ? load.prefetch_share : 1;
   }
   return traffic;
 }

@@ -80,6 +80,7 @@ TEST_F(GatheredParameters, WithoutPrefetchingNothingHides) {
   Load none = load_;
   none.prefetch_share = 0;
   EXPECT_NEAR(time_us(StepPhase::forward, none), 1e5 + 7.0 / 8 * none.param_bytes / 2e4, 1);
+  EXPECT_GT(time_us(StepPhase::backward, none), 1.2 * time_us(StepPhase::backward, load_));
 }
 
 TEST_F(GatheredParameters, TheForwardPassReducesNothing) {
