@@ -55,7 +55,7 @@ def main():
                                            model_parameters=model.parameters())
     for _ in range(arguments.steps * engine.gradient_accumulation_steps()):
         pictures, classes = stripes(engine.train_micro_batch_size_per_gpu())
-        loss = functional.cross_entropy(engine(pictures), classes)
+        loss = functional.cross_entropy(engine(pictures.to(engine.device)), classes.to(engine.device))
         engine.backward(loss)
         engine.step()
 

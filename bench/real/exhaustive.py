@@ -3,10 +3,11 @@
 
     bench/real/exhaustive.py BUILD --deepspeed FOLDER --job gpt|conv --ranks N --limit BYTES [--trials N] [--out DIR]
                              [--clock wall|cpu] [--rounds N] [--other NAME=CONFIG.json] [--only PART]
+                             [--config FILE] [--bucket N]... [--micro-batch N]... [--script-options WORDS]
 
 FOLDER is where `import deepspeed` finds it; run this with a Python that has torch. LIMIT is the data limit of a rank,
-which stands for the device's memory. Three parts, each leaving its file in DIR:
-  grid     ZeRO stages 0 to 3 x two bucket sizes x micro batches, up to a little beyond the largest that fits
+which stands for the device's memory; without one it is a GPU's own. Three parts, each leaving its file in DIR:
+  grid     ZeRO stages 0 to 3 x bucket sizes x micro batches, up to a little beyond the largest that fits
   dsat     a study with the default searcher below the limit, real launchers and all
   finals   the grid's best that fit the limit, what dsat handed back, the user's own and others: in rounds, in another
            order each time, so that the noise of a busy machine hits all alike. The regret is of the finals alone
@@ -20,6 +21,7 @@ import os
 import pathlib
 import random
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -47,8 +49,8 @@ class Bench:
     def __init__(self, options):
         import ranks  # forks from here on: torch and deepspeed are imported once
         self.ranks, self.options = ranks, options
-        self.script = str(HERE / f"{options.job}.py")
-        self.own = json.loads((HERE / "ds_config.json").read_text())
+        self.script = [str(HERE / f"{options.job}.py"), *shlex.split(options.script_options)]
+        self.own = json.loads(options.config.read_text())
         self.folder = options.out
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -57,7 +59,8 @@ class Bench:
 
     def fits(self, rows, arm, micro_batch):
         config = configuration(self.own, *arm, micro_batch)
-        result = self.measure(config, limit_bytes=int(BEYOND * self.options.limit))
+        limit = self.options.limit
+        result = self.measure(config, limit_bytes=limit and int(BEYOND * limit))
         rows.append({"config": config, **result})
         done = result["outcome"] == "completed"
         print(f"{label(config):<60} {result['outcome']:<14} "
@@ -68,9 +71,9 @@ class Bench:
     def grid(self):
         """Every arm: micro batches upwards to the first that does not fit, then the largest that does by halving."""
         rows, start = [], time.monotonic()
-        for arm in [(0, 0)] + [(stage, bucket) for stage in (1, 2, 3) for bucket in BUCKETS]:
+        for arm in [(0, 0)] + [(stage, bucket) for stage in (1, 2, 3) for bucket in self.options.bucket or BUCKETS]:
             fitted, failed = 0, None
-            for micro_batch in MICRO_BATCHES:
+            for micro_batch in self.options.micro_batch or MICRO_BATCHES:
                 if not self.fits(rows, arm, micro_batch):
                     failed = micro_batch
                     break
@@ -88,11 +91,12 @@ class Bench:
         run = alone if options.ranks == 1 else ["deepspeed", "--num_gpus", str(options.ranks)]
         command = [str(options.build.resolve() / "dsat-host"), "--max-trials", str(options.trials), "--metric",
                    "throughput", "--slots", str(options.ranks), "--output-dir", str(study), "--verbose", "--",
-                   *run, self.script, "--deepspeed", "--deepspeed_config", str(HERE / "ds_config.json")]
+                   *run, *self.script, "--deepspeed", "--deepspeed_config", str(options.config)]
+        limit = options.limit or resource.RLIM_INFINITY
         start = time.monotonic()
         with open(self.folder / "dsat.log", "w") as log:
             status = subprocess.run(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=lambda:
-                                    resource.setrlimit(resource.RLIMIT_DATA, (options.limit, options.limit))).returncode
+                                    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))).returncode
         print((self.folder / "dsat.log").read_text())
         self.save("dsat", {"status": status, "seconds": time.monotonic() - start,
                            "config": json.loads((study / "best_ds_config.json").read_text())})
@@ -106,8 +110,7 @@ class Bench:
             for row in sorted(done, key=lambda row: -speed([row], clock)):
                 name = "grid: " + label(row["config"])
                 if name not in asked:
-                    run = self.measure(row["config"], limit_bytes=self.options.limit, steps=8, fresh=True)
-                    asked[name] = run["outcome"] == "completed"
+                    asked[name] = self.fits_when_fresh(row["config"])
                 if asked[name]:
                     chosen[name] = row["config"]
                     left -= 1
@@ -115,6 +118,13 @@ class Bench:
                     break
         print("do not fit:", ", ".join(name for name, fits in asked.items() if not fits) or "none", flush=True)
         return chosen
+
+    def fits_when_fresh(self, config):
+        """What a forked rank's heap has too much counts on processors alone."""
+        limit = self.options.limit
+        if limit is None:
+            return True
+        return self.measure(config, limit_bytes=limit, steps=8, fresh=True)["outcome"] == "completed"
 
     def finals(self):
         contenders = {**self.grids_best(), "own": self.own}
@@ -127,7 +137,7 @@ class Bench:
         for _ in range(self.options.rounds):
             for name in order.sample(list(contenders), len(contenders)):
                 runs[name].append(self.measure(contenders[name], steps=8))
-        self.save("finals", {"contenders": contenders, "runs": runs})
+            self.save("finals", {"contenders": contenders, "runs": runs})
         self.report(contenders, runs)
 
     def report(self, contenders, runs):
@@ -175,10 +185,14 @@ def main():
     parser.add_argument("--deepspeed", type=pathlib.Path, help="the folder with the package; without: as installed")
     parser.add_argument("--job", choices=("gpt", "conv"), required=True)
     parser.add_argument("--ranks", type=int, default=1)
-    parser.add_argument("--limit", type=lambda text: int(float(text)), required=True, help="bytes of a rank")
+    parser.add_argument("--limit", type=lambda text: int(float(text)), help="bytes of a rank")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="of DeepSpeed's timers in the study")
     parser.add_argument("--trials", type=int, default=14)
     parser.add_argument("--rounds", type=int, default=6)
+    parser.add_argument("--config", type=pathlib.Path, default=HERE / "ds_config.json", help="the user's own")
+    parser.add_argument("--bucket", type=int, action="append", help="of the grid, in elements")
+    parser.add_argument("--micro-batch", type=int, action="append", help="of the grid, upwards")
+    parser.add_argument("--script-options", default="", metavar="WORDS", help="for the job's script")
     parser.add_argument("--other", action="append", default=[], metavar="NAME=CONFIG")
     parser.add_argument("--only", choices=("grid", "dsat", "finals"), action="append")
     parser.add_argument("--out", type=pathlib.Path)

@@ -2,8 +2,8 @@
 
 torch and deepspeed are imported once, here, and a measurement forks its ranks from that state: it costs no import. Such
 a rank's heap is its parent's and some 5 % larger than that of a process of its own, so whether a configuration fits is
-asked of fresh ranks. A data limit (RLIMIT_DATA) stands for the device's memory. A rank times the ends of the engine's
-steps, by the wall clock and by its own processor time.
+asked of fresh ranks. A data limit (RLIMIT_DATA) stands for the device's memory; a GPU has its own. A rank times the
+ends of the engine's steps, by the wall clock and by its own processor time.
 """
 import json
 import os
@@ -17,11 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
+import unittest.mock
 
-import deepspeed
 import torch
 
-SHORTAGES = ("you tried to allocate", "MemoryError", "Cannot allocate memory", "std::bad_alloc", "could not create")
+# DeepSpeed asks the device for its compute capability when it is imported, and a process that has used CUDA cannot
+# fork ranks that use it.
+os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+with unittest.mock.patch("torch.cuda.get_device_properties", return_value=types.SimpleNamespace(major=8, minor=0)):
+    import deepspeed
+
+SHORTAGES = ("CUDA out of memory", "you tried to allocate", "MemoryError", "Cannot allocate memory", "std::bad_alloc", "could not create")
 
 
 def remove_buffers(port):
@@ -37,7 +44,7 @@ def free_port():
 
 
 def run_rank(script, config_file, rank, ranks, port, steps, limit_bytes):
-    """Runs the script as its launcher would, until the engine has made so many steps. Never returns."""
+    """Runs the script (its path and arguments) as its launcher would, until the engine has made so many steps."""
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_SIZE=str(ranks),
                       MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     if limit_bytes:
@@ -46,15 +53,17 @@ def run_rank(script, config_file, rank, ranks, port, steps, limit_bytes):
 
     def step(engine, *arguments, **options):
         step_of_engine(engine, *arguments, **options)
+        if engine.device.type == "cuda":
+            torch.cuda.synchronize()
         ends.append((time.perf_counter(), time.process_time()))
         if len(ends) == steps:
             raise SystemExit
 
     deepspeed.runtime.engine.DeepSpeedEngine.step = step
-    sys.argv = [script, f"--local_rank={rank}", "--deepspeed", "--deepspeed_config", config_file]
-    sys.path.insert(0, os.path.dirname(script))
+    sys.argv = [*script, f"--local_rank={rank}", "--deepspeed", "--deepspeed_config", config_file]
+    sys.path.insert(0, os.path.dirname(script[0]))
     try:
-        runpy.run_path(script, run_name="__main__")
+        runpy.run_path(script[0], run_name="__main__")
     except SystemExit:
         pass
     return ends
