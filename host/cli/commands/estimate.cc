@@ -3,6 +3,7 @@
 #include "dsat/cost/estimate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 

@@ -1,6 +1,7 @@
 // dsat-host show: reads a run directory and prints it as a table, as JSON, or as a trace that a simulation replays.
 // Nothing in the directory is changed.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>

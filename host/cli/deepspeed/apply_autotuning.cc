@@ -3,6 +3,7 @@
 #include "deepspeed/apply_autotuning.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>

@@ -3,6 +3,7 @@
 #include "determined/read_experiment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <initializer_list>

@@ -3,6 +3,7 @@
 #include "determined/search_runner_config.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "determined/misspelt_keys.h"
 

@@ -4,6 +4,7 @@
 #include "export/mlflow_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

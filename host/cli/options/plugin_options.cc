@@ -3,6 +3,7 @@
 #include "options/plugin_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -3,6 +3,7 @@
 #include "terminal/search_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

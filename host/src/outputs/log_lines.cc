@@ -2,6 +2,7 @@
 #include "outputs/log_lines.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <re2/re2.h>
 
 #include <algorithm>

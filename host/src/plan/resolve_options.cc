@@ -1,6 +1,7 @@
 // Resolves a study's options into its plan: numbers, metric, plugins, the user's configuration, slots, space and
 // folder, in this order, so that the first thing that is wrong is the one that is reported.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

@@ -3,6 +3,7 @@
 #include "dsat/host/plugins.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/dll/runtime_symbol_info.hpp>

@@ -3,6 +3,7 @@
 #include "runner/pdsh_end.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "command/launchers.h"
 #include "dsat/base/shell.h"

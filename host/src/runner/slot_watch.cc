@@ -3,6 +3,7 @@
 #include "runner/slot_watch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>

@@ -3,6 +3,7 @@
 #include "slots/find_slots.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -3,6 +3,7 @@
 #include "slots/slot_claim.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

@@ -3,6 +3,7 @@
 #include "slots/slot_pool.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>

@@ -2,6 +2,7 @@
 #include "slurm/job_request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <re2/re2.h>
 
 #include <algorithm>

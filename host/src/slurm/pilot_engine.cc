@@ -2,6 +2,7 @@
 #include "slurm/pilot_engine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>

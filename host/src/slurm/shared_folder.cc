@@ -3,6 +3,7 @@
 #include "slurm/shared_folder.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -2,6 +2,7 @@
 #include "study/no_best.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,7 @@
 #include "validate/strategy_checks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

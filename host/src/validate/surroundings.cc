@@ -3,6 +3,7 @@
 #include "validate/surroundings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>

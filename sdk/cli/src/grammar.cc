@@ -3,6 +3,7 @@
 #include "dsat/cli/grammar.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>

@@ -3,6 +3,7 @@
 #include "dsat/cli/option.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
 

@@ -3,6 +3,7 @@
 #include "dsat/cli/read_value.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>

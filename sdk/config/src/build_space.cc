@@ -1,6 +1,7 @@
 // build_space(): the default space, the user's lists and the space file laid out by stage, with what the validity rules
 // forbid taken out.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>

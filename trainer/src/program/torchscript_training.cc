@@ -7,6 +7,7 @@
 #include <ATen/ops/mean.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <utility>

@@ -4,6 +4,7 @@
 
 #include <ATen/ops/histc.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>

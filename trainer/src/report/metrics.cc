@@ -3,6 +3,7 @@
 #include "dsat/trainer/metrics.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,6 +3,7 @@
 #include "watch/rank_watch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <vector>
 
