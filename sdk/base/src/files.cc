@@ -73,7 +73,6 @@ FileText too_large(size_t max_bytes) { return {{}, fmt::format("it is larger tha
 // `size` is where the reading begins to look for the end: a file may grow while it is read, and files of /proc have
 // size 0.
 FileText read_regular(int fd, size_t size, size_t max_bytes) {
-  if (size > max_bytes) return too_large(max_bytes);
   FileText text;
   for (size_t wanted = size + 1;; wanted = std::max<size_t>(4096, 2 * wanted)) {
     wanted = std::min(wanted, max_bytes + 1);
