@@ -5,7 +5,8 @@
 //     compute        time at a reference x (m + half) / (reference + half): throughput m / (m + half) saturates with
 //                    the micro batch m, and one known time does not say where it does. Where the device works in
 //                    waves, a share of m counts as the samples that whole waves hold (waves.h).
-//                    A pipeline stage computes its share of the model, and waits in the pipeline's bubble
+//                    No pass is shorter than the host takes to launch its kernels, which at stage 3 calls hooks for
+//                    each module. A pipeline stage computes its share of the model, and waits in the pipeline's bubble
 //     communication  volume / bandwidth + messages x latency (the alpha-beta model: Hockney 1994; Thakur et al. 2005),
 //                    volumes by ZeRO stage (Rajbhandari et al., arXiv:1910.02054, section 7), one message a bucket
 //     overlap        compute and communication join in a p-norm: p = 1 adds them, a large p hides the smaller; the

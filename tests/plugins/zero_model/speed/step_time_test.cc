@@ -47,6 +47,23 @@ TEST(StepTimeModel, WithoutAnAxisOfPipelineStagesNothingIsScaled) {
   EXPECT_EQ(load.params, space.parameters());
 }
 
+// A device of 1 ms a sample below a host that takes 50 ms for a pass, 150 at stage 3.
+TEST(StepTimeModel, NoPassIsShorterThanItsLaunches) {
+  const auto ms = [](int stage, double micro_batch) {
+    Load load;
+    load.stage = stage;
+    load.micro_batch = micro_batch;
+    Eigen::VectorXd constants = prior_of(StepPhase::forward, load, 1).mean.array().exp();
+    constants[0] = 1000, constants[1] = 1e-6, constants[2] = 50'000, constants[3] = 2;
+    return std::exp(log_time(StepPhase::forward, load, constants)) / 1000;
+  };
+  EXPECT_NEAR(ms(2, 1), 50, 1);
+  EXPECT_NEAR(ms(2, 25), 50, 1);
+  EXPECT_NEAR(ms(2, 200), 200, 1);
+  EXPECT_NEAR(ms(3, 25), 150, 1) << "with a hook for each module";
+  EXPECT_NEAR(ms(3, 600), 600, 1);
+}
+
 // Stage 3 on 8 ranks: compute takes 100 ms, moving all parameters once 88 ms, a message next to nothing.
 class GatheredParameters : public ::testing::Test {
  protected:
@@ -60,8 +77,9 @@ class GatheredParameters : public ::testing::Test {
     const zero_model::StepTimePrior prior = prior_of(pass, load, 1);
     Eigen::VectorXd constants = prior.mean.array().exp();
     constants[0] = 1e5;   // compute
-    constants[2] = 2e4;   // bytes a microsecond
-    constants[3] = 1e-3;  // a message
+    constants[2] = 1;     // launches
+    constants[4] = 2e4;   // bytes a microsecond
+    constants[5] = 1e-3;  // a message
     return std::exp(log_time(pass, load, constants));
   }
 
