@@ -37,7 +37,7 @@ class GpuTimes : public ::testing::Test {
   zero_model::ModelSpace space_;
 };
 
-// Four samples take nearly as long as 32, as if they were a wave: then 288 samples would be 5 % faster than 300.
+// Four samples take nearly as long as 32, as if both were one wave. No wave of such a size is right at 288 samples.
 TEST_F(GpuTimes, WhatTheHostTakesIsNoWave) {
   const zero_model::TimeModel model = fitted(
       {{32, 63'600}, {4, 47'600}, {128, 219'700}, {300, 485'400}, {304, 492'300}, {307, 495'900}, {269, 437'200}});
