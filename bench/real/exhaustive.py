@@ -120,7 +120,7 @@ class Bench:
         return chosen
 
     def fits_when_fresh(self, config):
-        """What a forked rank's heap has too much counts on processors alone."""
+        """A forked rank's larger heap counts against a data limit; a GPU's memory holds no heap."""
         limit = self.options.limit
         if limit is None:
             return True

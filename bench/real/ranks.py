@@ -28,7 +28,8 @@ os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
 with unittest.mock.patch("torch.cuda.get_device_properties", return_value=types.SimpleNamespace(major=8, minor=0)):
     import deepspeed
 
-SHORTAGES = ("CUDA out of memory", "you tried to allocate", "MemoryError", "Cannot allocate memory", "std::bad_alloc", "could not create")
+SHORTAGES = ("CUDA out of memory", "you tried to allocate", "MemoryError", "Cannot allocate memory", "std::bad_alloc",
+             "could not create")
 
 
 def remove_buffers(port):
