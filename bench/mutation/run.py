@@ -107,8 +107,8 @@ def judge(mutant, tests, args, first_run):
     room = suites.room_filter(tests.source, mutant.path)
     rounds = [(program, room) for program in programs if room] + [(program, None) for program in programs]
     for position, (program, cases) in enumerate(rounds[:1] if args.nearest else rounds):
-        if program not in tests.usual_s and not args.nearest:
-            first_run(program)
+        if (program, cases) not in tests.usual_s:
+            first_run(program, cases)
         if tests.make([program]) != 0:
             return ("does not compile" if position == 0 else "noticed"), program
         if seen := tests.run_program(program, cases):
@@ -184,10 +184,10 @@ def run_one(mutant, source, tests, args):
     text, begun = file.read_text(), time.monotonic()
     before, after = mutant.change(text)
 
-    def first_run(program):
-        """A program without any fault: it must pass, and its time sets the limits."""
+    def first_run(program, cases):
+        """A program, or some of its cases, without any fault: it must pass, and its time sets the limits."""
         file.write_text(text)
-        if tests.make([program]) != 0 or tests.run_program(program):
+        if tests.make([program]) != 0 or tests.run_program(program, cases):
             sys.exit(f"run.py: {program} fails without any fault: see {tests.log}")
         file.write_text(mutant.apply(text))
 

@@ -152,16 +152,16 @@ class Suites:
 
     def run_program(self, program, room=None):
         """Runs a test program: the whole, or the cases of a filter. (verdict, what noticed it), None where all pass."""
-        parts = SIDE_BY_SIDE if self.usual_s.get(program, 60) > 4 else 1
+        usual_s = self.usual_s.get((program, room), 150)
+        parts = SIDE_BY_SIDE if usual_s > 4 else 1
         command = [str(self.build / "tests" / program), "--gtest_fail_fast", "--gtest_brief=1"]
         command += [f"--gtest_filter={room}"] if room else []
         commands = [[*FENCE, "env", f"GTEST_TOTAL_SHARDS={parts}", f"GTEST_SHARD_INDEX={part}", *command]
                     for part in range(parts)]
         begun, position = time.monotonic(), self.end_of_log()
-        usual_s = self.usual_s.get(program, 30 if room else 150)
         failed = Limited(self.log).run_all(commands, 30 + 4 * usual_s, cwd=self.build)
-        if failed is None and not room:
-            self.usual_s[program] = max(self.usual_s.get(program, 0), time.monotonic() - begun)
+        if failed is None:
+            self.usual_s[program, room] = max(self.usual_s.get((program, room), 0), time.monotonic() - begun)
         return failed and verdict(failed[1], program, self.failed_case(position))
 
     def run_ends(self, names):
