@@ -98,22 +98,28 @@ def prepare(args):
 NEAREST = "(only the nearest were asked)"
 
 
+def asked_of(mutant, tests):
+    """Test programs and end-to-end tests that have to notice a mutant: those that a fault names, else its folder's."""
+    names = mutant.tests or [*tests.programs(mutant.path),
+                             *(f"e2e.{name}" for name in suites.suites_of(mutant.path, suites.E2E))]
+    return ([name for name in names if not name.startswith("e2e.")],
+            [name for name in names if name.startswith("e2e.")])
+
+
 def judge(mutant, tests, args, first_run):
     """(verdict, what noticed it): noticed, hung, survived, or does not compile. The nearest tests are asked first."""
-    named = mutant.tests
-    programs = [name for name in named if not name.startswith("e2e.")] or tests.programs(mutant.path)
-    ends = [name for name in named if name.startswith("e2e.")] or [
-        f"e2e.{name}" for name in suites.suites_of(mutant.path, suites.E2E)]
+    programs, ends = asked_of(mutant, tests)
     room = suites.room_filter(tests.source, mutant.path)
     rounds = [(program, room) for program in programs if room] + [(program, None) for program in programs]
-    for position, (program, cases) in enumerate(rounds[:1] if args.nearest else rounds):
+    only_nearest = args.nearest and rounds
+    for position, (program, cases) in enumerate(rounds[:1] if only_nearest else rounds):
         if (program, cases) not in tests.usual_s:
             first_run(program, cases)
         if tests.make([program]) != 0:
             return ("does not compile" if position == 0 else "noticed"), program
         if seen := tests.run_program(program, cases):
             return seen
-    if args.nearest:
+    if only_nearest:
         return "survived", NEAREST
     if ends and not args.no_e2e:
         if tests.make(suites.E2E_TARGETS) != 0:
