@@ -110,9 +110,10 @@ def judge(mutant, tests, args, first_run):
     """(verdict, what noticed it): noticed, hung, survived, or does not compile. The nearest tests are asked first."""
     programs, ends = asked_of(mutant, tests)
     room = suites.room_filter(tests.source, mutant.path)
-    rounds = [(program, room) for program in programs if room] + [(program, None) for program in programs]
-    only_nearest = args.nearest and rounds
-    for position, (program, cases) in enumerate(rounds[:1] if only_nearest else rounds):
+    near, whole = [(program, room) for program in programs if room], [(program, None) for program in programs]
+    only_nearest = args.nearest and whole
+    rounds = (near or whole[:1]) if only_nearest else near + whole
+    for position, (program, cases) in enumerate(rounds):
         if (program, cases) not in tests.usual_s:
             first_run(program, cases)
         if tests.make([program]) != 0:
