@@ -265,6 +265,14 @@ TEST(Rules, ASectionOfTheSpaceFileTakesTheOlderSwitchsPlace) {
   EXPECT_NE(find(base, "zero_optimization.cpu_offload_param"), nullptr);
 }
 
+TEST(Rules, AnOlderSwitchIsNoAxisBesideWhatReplacedIt) {
+  SpaceRequest both = request("{}");
+  both.space_file = parse(R"({"zero_optimization.cpu_offload": [false, true],
+                              "zero_optimization.offload_optimizer.device": ["none", "cpu"]})",
+                          "test");
+  EXPECT_THAT(refusal(both), HasSubstr("cpu_offload and zero_optimization.offload_optimizer are the same key"));
+}
+
 TEST(Rules, OneReasonOfSeveralStagesIsGivenOnce) {
   const SpaceResult result = build(R"({"optimizer": {"type": "SGD"}})", {0, 1, 2, 3});
   EXPECT_THAT(stages_of(result), ElementsAre(0));
