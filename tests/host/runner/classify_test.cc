@@ -331,6 +331,16 @@ TEST_F(Classify, APipelinesLinesStandForTheMetricFileThatItDoesNotWrite) {
   EXPECT_EQ(end().outcome, Outcome::out_of_memory);
 }
 
+// What shows that it is data of the script's, and no error, is in the part that was not read.
+TEST_F(Classify, ALineWhoseBeginWasNotReadMeansNothing) {
+  const std::string as_much_as_is_read(256 * 1024, 'x');
+  const std::string rest = " CUDA out of memory. Tried to allocate 2.00 GiB\nTypeError: no\n";
+  stderr_is("{\"text\": \"" + as_much_as_is_read + rest);
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  stderr_is(as_much_as_is_read + "\n" + rest);
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+}
+
 TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
   const std::string quoted = "worker-1:     if \"CUDA out of memory. Tried to allocate\" in str(error):\n";
   stderr_is("worker-1: Traceback (most recent call last):\nworker-1:   File \"train.py\", line 3, in <module>\n" +
