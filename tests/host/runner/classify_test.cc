@@ -7,8 +7,7 @@
 
 #include "command/command_template.h"
 #include "dsat/base/utf8.h"
-#include "host/runner/support.h"
-#include "runner/trial_files.h"
+#include "host/runner/classify_fixture.h"
 
 namespace dsat::host {
 namespace {
@@ -20,21 +19,6 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
-
-class Classify : public TempDirTest {
- protected:
-  Classify() {
-    facts_.trial_dir = dir();
-    facts_.config = {{"train_batch_size", 8}, {"gradient_accumulation_steps", 1}};
-    facts_.exit = {1, 0};
-  }
-  void stderr_is(const std::string& text) { write_text(dir() / kStderrFile, text); }
-  void metrics_are(const std::string& text) { write_text(dir() / kMetricsFile, text); }
-  TrialEnd end() { return classify(facts_); }
-
-  const std::string good_ = R"({"latency": 1000, "throughput": 8000, "peak_memory": 5})";
-  RunFacts facts_;
-};
 
 TEST_F(Classify, WhatIsNoFileInTheResultsPlaceIsNamed) {
   facts_.exit = {0, 0};
@@ -329,28 +313,6 @@ TEST_F(Classify, APipelinesLinesStandForTheMetricFileThatItDoesNotWrite) {
   EXPECT_EQ(end().outcome, Outcome::completed);
   stderr_is("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n");
   EXPECT_EQ(end().outcome, Outcome::out_of_memory);
-}
-
-// What shows that it is data of the script's, and no error, is in the part that was not read.
-TEST_F(Classify, ALineWhoseBeginWasNotReadMeansNothing) {
-  const std::string as_much_as_is_read(256 * 1024, 'x');
-  const std::string rest = " CUDA out of memory. Tried to allocate 2.00 GiB\nTypeError: no\n";
-  stderr_is("{\"text\": \"" + as_much_as_is_read + rest);
-  EXPECT_EQ(end().outcome, Outcome::failed);
-  stderr_is(as_much_as_is_read + "\n" + rest);
-  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
-}
-
-TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
-  const std::string quoted = "worker-1:     if \"CUDA out of memory. Tried to allocate\" in str(error):\n";
-  stderr_is("worker-1: Traceback (most recent call last):\nworker-1:   File \"train.py\", line 3, in <module>\n" +
-            quoted + "worker-1: TypeError: no\nworker-2: RuntimeError: Connection closed by peer\n");
-  facts_.hosts = {"worker-1", "worker-2"};
-  EXPECT_EQ(end().outcome, Outcome::failed);
-  EXPECT_EQ(end().reason, "exit status 1: TypeError: no");
-  stderr_is("worker-1: RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\nworker-3: alone\n");
-  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
-  EXPECT_EQ(end().last_line, "worker-3: alone") << "it is no host of this study";
 }
 
 TEST_F(Classify, ALoadersWorkerThatTheKernelKilledIsHostMemory) {
