@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 
-# Folder: test programs in the order in which they are asked; the first folder that matches counts.
+# Beginning of a path: test programs in the order in which they are asked; the first entry that matches counts.
 PROGRAMS = [
     ("sdk/base/",
      ["base_test", "config_test", "cli_kit_test", "yaml_test", "cost_test", "host_test", "cli_test", "rescue_test"]),

@@ -16,6 +16,8 @@ class ChosenFaults(unittest.TestCase):
         self.assertEqual(len({fault.id for fault in faults}), len(json.loads(file.read_text())))
         for fault in faults:
             self.assertNotEqual(fault.replacement, (ROOT / fault.path).read_text()[fault.begin:fault.end], fault.id)
+            for name in fault.tests:
+                self.assertTrue((ROOT / f"tests/e2e/test_{name[4:]}.py").is_file(), f"{fault.id}: {name}")
 
 
 if __name__ == "__main__":
