@@ -1,4 +1,4 @@
-// What of a trial's logs is read as what it says: lines of which the begin is missing, and those that pdsh gave a host.
+// How lines of a trial's logs are read: one whose beginning is missing, and those before which pdsh wrote a host.
 #include <gmock/gmock.h>
 
 #include "host/runner/classify_fixture.h"
@@ -6,13 +6,13 @@
 namespace dsat::host {
 namespace {
 
-// What shows that it is data of the script's, and no error, is in the part that was not read.
+// Its beginning shows that it is data and no error, but only the end of a long log is read.
 TEST_F(Classify, ALineWhoseBeginWasNotReadMeansNothing) {
-  const std::string as_much_as_is_read(256 * 1024, 'x');
+  const std::string more_than_is_read(1 << 20, 'x');
   const std::string rest = " CUDA out of memory. Tried to allocate 2.00 GiB\nTypeError: no\n";
-  stderr_is("{\"text\": \"" + as_much_as_is_read + rest);
+  stderr_is("{\"text\": \"" + more_than_is_read + rest);
   EXPECT_EQ(end().outcome, Outcome::failed);
-  stderr_is(as_much_as_is_read + "\n" + rest);
+  stderr_is(more_than_is_read + "\n" + rest);
   EXPECT_EQ(end().outcome, Outcome::out_of_memory);
 }
 

@@ -6,9 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "host/runner/classify_fixture.h"
 #include "host/runner/runner_fixture.h"
-#include "runner/classify.h"
-#include "runner/trial_files.h"
 
 namespace dsat::host {
 namespace {
@@ -17,18 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class Taken : public TempDirTest {
- protected:
-  Taken() {
-    facts_.trial_dir = dir();
-    facts_.config = {{"train_batch_size", 8}, {"gradient_accumulation_steps", 1}};
-    facts_.exit = {1, 0};
-  }
-  void stderr_is(const std::string& text) { write_text(dir() / kStderrFile, text); }
-  TrialEnd end() { return classify(facts_); }
-
-  RunFacts facts_;
-};
+class Taken : public Classify {};
 
 TEST_F(Taken, APortInUseCountsWhereTheRanksMeet) {
   for (const char* line : {"[W socket.cpp:426] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - "
