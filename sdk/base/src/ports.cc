@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -29,7 +30,12 @@ bool can_listen(int family, const sockaddr* address, socklen_t size) {
 
 }  // namespace
 
-uint16_t first_port_of_process() { return static_cast<uint16_t>(kFirstPort + getpid() * 61LL % kPorts); }
+uint16_t first_port_of_process() {
+  struct stat info {};
+  // Containers that share a network each count their processes from 1.
+  const uint64_t container = stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
+  return static_cast<uint16_t>(kFirstPort + (static_cast<uint64_t>(getpid()) * 61 + container * 7919) % kPorts);
+}
 
 bool port_is_free(uint16_t port) {
   sockaddr_in v4{};

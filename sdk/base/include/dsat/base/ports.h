@@ -14,8 +14,8 @@ inline constexpr uint16_t kFirstPort = 20000, kLastPort = 32767;
 
 // The one after `port`; after the last of the range its first.
 constexpr uint16_t next_port(uint16_t port) { return port == kLastPort ? kFirstPort : static_cast<uint16_t>(port + 1); }
-// Where this process begins. Processes that share a machine begin at different places, since each sees the others'
-// ports as free until they are bound.
+// Where this process begins. Processes that share a machine, in containers too, begin at different places, since each
+// sees the others' ports as free until they are bound.
 uint16_t first_port_of_process();
 
 // Can this port be listened on, on every address of this machine?
