@@ -175,7 +175,10 @@ class CrashProof(HostTest):
         self.assert_ok(result)
         self.assertEqual(json.loads((study.run / "best_ds_config.json").read_text())["train_micro_batch_size_per_gpu"],
                          other["config"]["train_micro_batch_size_per_gpu"])
-        self.assert_ok(study.command("best", "run", "--trial", 9999), 2)
+        count = len(study.trials())
+        result = study.command("best", "run", "--trial", count)
+        self.assert_ok(result, 2)
+        self.assertIn(f"there is no trial {count}: the study has {count}", result.stderr)
 
     def test_a_study_whose_journal_is_deleted_ends_with_status_4(self):
         study = self.study(trial=["--ms", 300])

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "command/hidden_launcher.h"
+#include "command/wrappers.h"
 #include "support/temp_dir.h"
 
 namespace dsat::host {
@@ -164,6 +165,13 @@ TEST(Launchers, OptionsOfMpirunWithTwoValuesAreNoProgram) {
     EXPECT_EQ(processes(command), 4) << options[0];
   }
   EXPECT_EQ(head_of({"mpirun", "--mca", "a", "b", "deepspeed", "t.py"}).size(), 5u);
+}
+
+TEST(Launchers, AProgramBehindAnOptionOfMpirunThatIsNotKnownIsNoValue) {
+  for (const char* program : {"./train.py", "run.sh", "/opt/bin/python3.11", "torchrun", "bash"}) {
+    EXPECT_EQ(end_of_wrapper_options({"mpirun", "--new-switch", program, "x"}, 0), 2u) << program;
+  }
+  EXPECT_EQ(end_of_wrapper_options({"mpirun", "--new-option", "fast", "x"}, 0), 3u);
 }
 
 class HiddenLauncher : public TempDirTest {};

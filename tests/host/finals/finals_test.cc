@@ -125,9 +125,9 @@ class ComparisonTest : public RoundsTest {
  protected:
   ComparisonTest() : RoundsTest(comparison_) {}
 
-  void start(const Repeats& others) {
+  void start(const Repeats& others, const std::vector<double>& own = {std::log(50.0)}) {
     start_with({{"best", {{"trial", 3}, {"overrides", {{"is", 1}}}, {"values", {std::log(100.0)}}}},
-                {"own", {{"trial", 0}, {"overrides", {{"is", 0}}}, {"values", {std::log(50.0)}}}},
+                {"own", {{"trial", 0}, {"overrides", {{"is", 0}}}, {"values", own}}},
                 {"own_may_win", true},
                 {"others", to_json(others)}});
   }
@@ -155,6 +155,13 @@ TEST_F(ComparisonTest, NoiseEndsItAfterSoManyOfEach) {
 TEST_F(ComparisonTest, WhereItFavoursYourOwnThatIsNamed) {
   start(sure());
   while (!is_over_) end_round({{0, 200}, {1, 90}});
+  EXPECT_EQ(named_, 0u);
+}
+
+// The baseline is chosen by nobody, so nothing makes its earlier measurements too good.
+TEST_F(ComparisonTest, WhatYourOwnGaveBeforeCounts) {
+  start(sure(), std::vector<double>(9, std::log(110.0)));
+  while (!is_over_) end_round({{0, 80}, {1, 100}});
   EXPECT_EQ(named_, 0u);
 }
 

@@ -53,6 +53,23 @@ TEST_F(ServiceTableTest, NullArgumentsAreRefused) {
   EXPECT_TRUE(table_.take_ops().empty());
 }
 
+// A plugin says what it was about, the host what was wrong: a person reads both, and neither twice.
+TEST_F(ServiceTableTest, ARefusalIsAddedToWhatThePluginSays) {
+  const auto error_with = [&](const std::string& said) {
+    table_.begin_call(&answers_);
+    ask("{");
+    host().set_error(&host(), detail::str(said));
+    return table_.take_error();
+  };
+  const std::string refusal = error_with("");
+  ASSERT_THAT(refusal, HasSubstr("create_trial: "));
+  EXPECT_EQ(error_with("no first trial"), "no first trial (" + refusal + ")");
+  EXPECT_EQ(error_with("no first trial: " + refusal), "no first trial: " + refusal);
+  table_.begin_call(&answers_);
+  host().set_error(&host(), detail::str(std::string("no first trial")));
+  EXPECT_EQ(table_.take_error(), "no first trial") << "nothing was refused";
+}
+
 TEST_F(ServiceTableTest, JsonThatIsTooDeepOrTooLargeIsRefusedBeforeItIsParsed) {
   table_.begin_call(&answers_);
   std::string deep;

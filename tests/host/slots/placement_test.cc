@@ -129,6 +129,19 @@ TEST(SlotPool, AHostThatIsGoneRestoresWhatIsNeeded) {
   EXPECT_EQ(other.free(), 0) << "small:0 is still withheld";
 }
 
+TEST(SlotPool, TheSlotsOfAHostThatIsGoneAreNoLongerInUse) {
+  SlotPool pool(uneven(), {});
+  ASSERT_EQ(taken(pool, {{3}}), "big:0,1,2");
+  ASSERT_EQ(taken(pool, {{1}}), "big:3");
+  ASSERT_EQ(taken(pool, {{1}}), "small:0");
+  pool.retire("big");
+  EXPECT_EQ(pool.free(), 1);
+  pool.give_back(slots_of("big", 3));
+  EXPECT_EQ(pool.free(), 1) << "the trial has ended, the host stays away";
+  pool.give_back(slots_of("small", 1));
+  EXPECT_EQ(taken(pool, {{2}}), "small:0,1");
+}
+
 class Placement : public TempDirTest {
  protected:
   Placement() {

@@ -37,6 +37,15 @@ TEST(CheckDescribed, ANameThatNobodyCanTypeHasFailed) {
   }
 }
 
+TEST(CheckDescribed, AnIdServesOneStrategyOfEachKind) {
+  PluginInfo searcher = described("it"), profiler = described("it");
+  profiler.kind = PluginKind::profiler;
+  EXPECT_EQ(check_described({searcher, profiler}, {}).status, CheckStatus::passed);
+  const CheckOutcome outcome = check_described({searcher, profiler, described("again")}, {});
+  EXPECT_EQ(outcome.status, CheckStatus::failed);
+  EXPECT_THAT(outcome.reason, HasSubstr("test.it is offered 2 times"));
+}
+
 TEST(CheckDescribed, AnOptionThatIsOneOfTheProgramsOwnIsWarnedOf) {
   PluginInfo plugin = described("it", {OptionSpec::integer("max-trials", 5, "at most")});
   EXPECT_EQ(check_described({plugin}, {"json"}).status, CheckStatus::passed);

@@ -67,6 +67,15 @@ TEST_F(DeepspeedStudyFile, ResultsWithoutAStudyAreNotOurs) {
   }
 }
 
+TEST_F(DeepspeedStudyFile, OneFileThatDeepspeedsTunerWritesIsAResult) {
+  for (const char* file : {"summary.txt", "ds_config_optimal.json", "cmd_optimal.txt", "profile_model_info"}) {
+    fs::create_directories(results());
+    write_text(results() / file, "");
+    EXPECT_THAT(refusal(), HasSubstr("results that dsat did not make")) << file;
+    fs::remove_all(results());
+  }
+}
+
 TEST_F(DeepspeedStudyFile, AStudyThatHasLostItsJournalIsNotNamed) {
   make_study(study_in(folder() / "new"));
   fs::remove(folder() / "new/dsat.db");
