@@ -70,6 +70,8 @@ void check_count(const std::string& file, const char* name, double value) {
 // worth a trial.
 void read_extras(const Json& report, const std::string& file, TrialReport& out) {
   const auto positive = [&](const char* name) -> std::optional<double> {
+    const auto it = report.find(name);
+    if (it != report.end() && it->is_null()) return std::nullopt;  // a trial that does not know it
     try {
       const std::optional<double> value = read_number(report, file, {name}, false);
       if (value) check_count(file, name, *value);

@@ -145,6 +145,13 @@ TEST(ReadMetrics, ReadsOptionalKeysAndLeavesSenselessOnesOut) {
   EXPECT_THAT(report.warnings, SizeIs(2));
 }
 
+// dsat-trial writes so where nothing says how much memory its device has.
+TEST(ReadMetrics, AnOptionalKeyThatIsNullIsUnknown) {
+  const TrialReport report = read({{"latency", 1.0}, {"device_memory", nullptr}}, config_with(8, 1));
+  EXPECT_EQ(report.device_memory_bytes, std::nullopt);
+  EXPECT_THAT(report.warnings, IsEmpty());
+}
+
 TEST(ReadMetrics, FlopsThatWereNotCountedAreLeftOutWithoutAWarning) {
   const TrialReport report = read({{"FLOPS_per_gpu", 0}, {"latency", 1000}}, config_with(8, 1));
   EXPECT_FALSE(report.metrics.contains("FLOPS_per_gpu"));
