@@ -181,6 +181,8 @@ def run(name, isolated):
             got = "ends" if best else "fails"
         elif status == 3 and seconds is not None:
             got = "hangs" if seconds <= SECOND_INTERRUPT_S else f"ends {seconds:.1f} s after the second interrupt"
+            if err.count("the same signal again ends dsat-host at once") != 1:
+                got = "ends, and has not said how"
         else:
             got = f"status {status}"
         has_study = (folder / "run").exists() or not name.endswith("_create")

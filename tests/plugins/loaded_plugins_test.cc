@@ -54,6 +54,16 @@ TEST(LoadedProfiler, IsAProfiler) {
   EXPECT_STREQ(library.factory(DSAT_PROFILER_FACTORY)->descriptor(0)->name, "profiler");
 }
 
+TEST(LoadedPlugins, OnlyGuidedWishesForAllStagesAndAShortProfile) {
+  const auto wishes = [](const char* name) {
+    const Loaded library(name);
+    const char* study = library.factory(DSAT_SEARCHER_FACTORY)->descriptor(0)->study_json;
+    return study == nullptr ? Json() : Json::parse(study);
+  };
+  EXPECT_EQ(wishes("guided"), (Json{{"zero_stages", {0, 1, 2, 3}}, {"profile_trials", 2}}));
+  for (const char* name : {"asha", "binary", "grid", "random"}) EXPECT_TRUE(wishes(name).empty()) << name;
+}
+
 TEST(LoadedPlugins, TheirOptionsAreDeterminedsWithItsDefaults) {
   const auto options = [](const char* name) {
     const Loaded library(name);

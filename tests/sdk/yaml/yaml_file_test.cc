@@ -78,6 +78,7 @@ TEST_F(YamlFileTest, EveryValueHasItsPlace) {
 TEST_F(YamlFileTest, SaysWhereItCannotBeRead) {
   EXPECT_EQ(complaint("a:\n\tb: 1\n"), "2:1: a tab indents this line: YAML takes spaces only");
   EXPECT_EQ(complaint("a: >\n  x\n\tb: 1\n"), "3:1: a tab indents this line: YAML takes spaces only");
+  EXPECT_EQ(complaint("a: x | y\n  \tz\n"), "2:3: a tab indents this line: YAML takes spaces only");
   EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "3:1: the key 'a' is there twice: keep one");
   EXPECT_EQ(complaint("a: {b: 1, b: 2}\n"), "1:11: the key 'a.b' is there twice: keep one");
   EXPECT_THAT(complaint("a: &x [*x]\n"), HasSubstr("1:4: an alias that holds itself"));

@@ -116,6 +116,12 @@ TEST(Estimate, GivesTheNumbersOfTheZeroPaper) {
   }
 }
 
+TEST(Estimate, TakesTheLeastThatThereIs) {
+  const Ran ran({"estimate", "--num-params", "1", "--trainable-params", "0", "--world-size", "1", "--layers", "1",
+                 "--hidden", "1", "--heads", "1", "--seq", "1"});
+  EXPECT_EQ(ran.status, kBestFound) << ran.err;
+}
+
 TEST(Estimate, IsATableForPeople) {
   const Ran ran({"estimate", "--num-params", "124e6", "--world-size", "8", "--layers", "12", "--hidden", "768",
                  "--heads", "12", "--seq", "1024", "--device-memory", "80GB"});
