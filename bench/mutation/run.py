@@ -125,7 +125,7 @@ def judge(mutant, tests, args, first_run):
     if only_nearest:
         return "survived", NEAREST
     if ends and not args.no_e2e:
-        if tests.make(suites.E2E_TARGETS) != 0:
+        if tests.make_for_ends() != 0:
             return "does not compile", "e2e"
         if seen := tests.run_ends(ends):
             return seen
@@ -134,7 +134,7 @@ def judge(mutant, tests, args, first_run):
 
 def confirmed(tests, by):
     """Whether an end-to-end test that failed with a fault passes without it: a busy machine can fail one too."""
-    return tests.make(suites.E2E_TARGETS) == 0 and tests.run_ends([by.split()[0]]) is None
+    return tests.make_for_ends() == 0 and tests.run_ends([by.split()[0]]) is None
 
 
 def read_results(work):

@@ -29,7 +29,9 @@ PROGRAMS = [
 # What the end-to-end tests need, and those that see a change below a folder. They run only where all programs passed.
 E2E_TARGETS = ["dsat-host", "dsat-launch", "dsat-plugin-host", "asha", "binary", "grid", "guided", "random", "profiler",
                "scripted", "walker", "walker_saving", "defective", "defective_crashing", "dies_when_loaded",
-               "first_header"]
+               "first_header",
+               # With the trainer alone.
+               "dsat-trial", "points_trial", "chain_trial", "old_trial", "no_entry", "image_trial", "image_loop"]
 E2E = [
     ("sdk/cost/", ["cli", "search", "simulation"]),
     ("sdk/yaml/", ["experiment_form", "determined_defects", "bad_input"]),
@@ -140,6 +142,9 @@ class Suites:
     def make(self, targets):
         command = ["cmake", "--build", str(self.build), "--parallel", str(self.jobs), "--target", *targets]
         return Limited(self.log).run(command, 3600)
+
+    def make_for_ends(self):
+        return self.make([name for name in E2E_TARGETS if name in self.known_targets()])
 
     def programs(self, path):
         return [name for name in suites_of(path, PROGRAMS) if name in self.known_targets()]
