@@ -70,6 +70,12 @@ TEST(CommandGrammar, AnotherProgramsDefaultIsNotGiven) {
   EXPECT_THAT(split(set, {"--gpus", "2", "train"}, Grammar::command).options, ElementsAre("--gpus=2"));
 }
 
+TEST(OperandsGrammar, OptionsMayStandAnywhereUpToTwoDashes) {
+  const Split parts = split(training_options(), {"run", "--ranks", "2", "other", "--", "--ranks"}, Grammar::operands);
+  EXPECT_THAT(parts.options, ElementsAre("--ranks=2"));
+  EXPECT_THAT(parts.rest, ElementsAre("run", "other", "--ranks"));
+}
+
 TEST(KnownOptions, PassesOverWhatIsUnknown) {
   EXPECT_THAT(
       known_options(training_options(), {"--max-rungs", "5", "--ranks=2", "cmd", "--ranks=3"}, Grammar::command),

@@ -206,6 +206,17 @@ TEST(BufferTest, AnEngineThatGoesByLayersKeepsGatheredWhatItsKeysAskFor) {
   }
 }
 
+// What is frozen or small enough is whole on every rank: nothing of it is gathered.
+TEST(BufferTest, AnEngineThatGoesByLayersGathersNoMoreThanItDivides) {
+  cost::Setup setup = setup_at(3, Precision::fp16, 2);
+  setup.reduce_bucket_elements = 10;
+  setup.prefetch_bucket_elements = setup.max_live_elements = 1e9;
+  setup.persistence_threshold_elements = 0;
+  EXPECT_EQ(buffer_bytes({1000, 100, 20}, setup), 20 * 2 + 100 * 2) << "a bucket, and all that is trained";
+  setup.persistence_threshold_elements = setup.max_persistent_elements = 1e9;
+  EXPECT_EQ(buffer_bytes({1000, 100, 20}, setup), 20 * 2) << "all of it persists";
+}
+
 // The same model. Between steps it holds 16 P / N bytes, and whole what persists.
 TEST(ModelStatesTest, AnEngineThatGoesByLayersKeepsSmallParametersWhole) {
   ModelSize size{316'928, 316'928, 49'984};

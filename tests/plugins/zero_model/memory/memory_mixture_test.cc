@@ -162,6 +162,19 @@ TEST_F(MemoryMixtureTest, SmallerOptimizerStatesThanAdamsAreBelievedOnceTheyFit)
 }
 
 // The large bucket alone, twice with overlap, takes 20 of the 27 GB: that it fails at any micro batch is no news.
+// By the forward pass 8 samples fill the device. 32 fitted, and nobody told their peaks.
+TEST_F(MemoryMixtureTest, AForwardThatShowsFarTooMuchGivesWayToWhatFitted) {
+  zero_model::MemoryPrior much = prior();
+  much.activation_bytes = 2e9;
+  much.activation_deviation = 1e9;
+  zero_model::MemoryMixture memory(space_, much);
+  std::vector<zero_model::MemoryObservation> known;
+  for (const int64_t m : {2, 16, 32}) known.push_back({point(m), true, std::nullopt});
+  memory.fit(known, true);
+  EXPECT_GT(memory.probability_of_fitting(point(36)), 0.8);
+  EXPECT_LT(memory.probability_of_fitting(point(128)), 0.75) << "it fills the device somewhere";
+}
+
 TEST_F(MemoryMixtureTest, FailuresWithLargeBucketsSayLittleOfSmallOnes) {
   Surface small;
   config::Space buckets;
