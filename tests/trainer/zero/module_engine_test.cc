@@ -87,14 +87,46 @@ std::shared_ptr<Net> make_net(bool recomputes, uint64_t seed) {
   return std::make_shared<Net>(recomputes);
 }
 
+// LibTorch has no Lamb: the published formulas, a whole parameter at a time.
+class Lamb {
+ public:
+  Lamb(const std::vector<at::Tensor>& parameters, double lr) : parameters_(parameters), lr_(lr) {
+    for (const at::Tensor& parameter : parameters) moments_.emplace_back(zeros_like(parameter), zeros_like(parameter));
+  }
+  void step() {
+    const torch::NoGradGuard no_grad;
+    ++steps_;
+    const double rate = lr_ * std::sqrt(1 - std::pow(0.999, steps_)) / (1 - std::pow(0.9, steps_));
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      const at::Tensor& gradient = parameters_[i].grad();
+      if (!gradient.defined()) continue;
+      auto& [mean, square] = moments_[i];
+      mean = 0.9 * mean + 0.1 * gradient;
+      square = 0.999 * square + 0.001 * gradient * gradient;
+      const at::Tensor direction = mean / (square.sqrt() + 1e-8);
+      const double length = parameters_[i].norm().item<double>(), way = direction.norm().item<double>();
+      const double ratio = length > 0 ? std::clamp(length / way, 0.01, 10.0) : 1;
+      parameters_[i].sub_(rate * ratio * direction);
+    }
+  }
+
+ private:
+  static at::Tensor zeros_like(const at::Tensor& parameter) { return at::zeros_like(parameter.detach()); }
+  std::vector<at::Tensor> parameters_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> moments_;
+  double lr_;
+  int steps_ = 0;
+};
+
 // Mean loss of each step: plain LibTorch, one process, all micro batches in sequence.
-std::vector<double> expected_losses(int64_t micro_batches) {
+std::vector<double> expected_losses(int64_t micro_batches, bool lamb) {
   const auto net = make_net(false, 1);
   std::vector<at::Tensor> parameters;
   for (const auto& item : net->named_parameters()) {
     if (item.key() != "head.weight") parameters.push_back(item.value());  // or it would be updated twice
   }
   torch::optim::Adam optimizer(parameters, torch::optim::AdamOptions(0.01));
+  Lamb of_lamb(parameters, 0.01);
   std::vector<double> losses;
   for (int64_t step = 0; step < kSteps; ++step) {
     optimizer.zero_grad();
@@ -105,7 +137,7 @@ std::vector<double> expected_losses(int64_t micro_batches) {
       sum += loss.item<double>();
       (loss / static_cast<double>(micro_batches)).backward();
     }
-    optimizer.step();
+    lamb ? of_lamb.step() : static_cast<void>(optimizer.step());
     losses.push_back(sum / static_cast<double>(micro_batches));
   }
   return losses;
@@ -115,7 +147,7 @@ struct Case {
   const char* name;
   int ranks, accumulation;
   const char* zero;  // the section zero_optimization
-  bool bf16 = false, recomputes = false;
+  bool bf16 = false, recomputes = false, lamb = false;
 };
 
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
@@ -123,7 +155,7 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 Json config_of(const Case& c) {
   Json config{{"train_micro_batch_size_per_gpu", kSamples},
               {"gradient_accumulation_steps", c.accumulation},
-              {"optimizer", {{"type", "Adam"}, {"params", {{"lr", 0.01}}}}},
+              {"optimizer", {{"type", c.lamb ? "Lamb" : "Adam"}, {"params", {{"lr", 0.01}}}}},
               {"zero_optimization", Json::parse(c.zero)}};
   if (c.bf16) config["bf16"]["enabled"] = true;
   return config;
@@ -151,7 +183,7 @@ std::vector<double> losses_in_engine(World& world, const Case& c) {
 
 // What is wrong, or nothing.
 std::string compare(World& world, const Case& c) {
-  const std::vector<double> expected = expected_losses(int64_t{c.accumulation} * world.size());
+  const std::vector<double> expected = expected_losses(int64_t{c.accumulation} * world.size(), c.lamb);
   const std::vector<double> losses = losses_in_engine(world, c);
   const auto [lowest, highest] = std::minmax_element(expected.begin(), expected.end());
   if (*highest - *lowest < 0.1) return "the losses do not tell whether the model learns";
@@ -204,6 +236,10 @@ INSTANTIATE_TEST_SUITE_P(
              R"({"stage": 3, "stage3_max_live_parameters": 500, "stage3_max_reuse_distance": 400,
                  "stage3_prefetch_bucket_size": 100, "stage3_param_persistence_threshold": 10})"},
         Case{"stage_3_offload", 2, 1, R"({"stage": 3, "offload_param": {"device": "cpu"}})"},
+        // A parameter's length is that of its parts on all ranks.
+        Case{"stage_0_lamb", 2, 1, R"({"stage": 0})", false, false, true},
+        Case{"stage_2_lamb", 3, 1, R"({"stage": 2})", false, false, true},
+        Case{"stage_3_lamb", 2, 3, R"({"stage": 3})", false, false, true},
         Case{"stage_0_bf16_overlap", 2, 1, R"({"stage": 0, "overlap_comm": true})", true},
         Case{"stage_2_bf16_accumulation", 2, 3, R"({"stage": 2, "reduce_bucket_size": 100})", true},
         Case{"stage_3_bf16_prefetch", 2, 1, R"({"stage": 3, "stage3_prefetch_bucket_size": 1000})", true, true}),
