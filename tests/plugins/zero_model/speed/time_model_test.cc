@@ -52,6 +52,18 @@ TEST_F(PhaseOfTiles, BlamesTheMicroBatchAndNotEachTrial) {
   EXPECT_LT(std::sqrt(prediction.variance), 0.01);
 }
 
+// While trials are few, constants are drawn and kept by how well they explain the trials.
+TEST_F(PhaseOfTiles, DrawsOfAYoungStudyFollowItsTrials) {
+  std::vector<zero_model::TimeObservation> samples;
+  for (const int64_t m : {8, 16, 32}) samples.push_back(sample(point(1, 0, m), samples.size()));
+  TimeModel model(space_, zero_model::StepPhase::total, zero_model::speed_amplitudes(space_.axes()));
+  model.fit(samples, true);
+  Random random(1, 2, 3);
+  const Eigen::MatrixXd draws = model.draw({point(1, 0, 16), point(1, 0, 96)}, 1000, random);
+  EXPECT_NEAR(draws.row(0).mean(), std::log(1000.0 * 18), 0.02);
+  EXPECT_NEAR(draws.row(1).mean(), std::log(1000.0 * 98), 0.4) << "three times as far as was measured";
+}
+
 class PipelineAxis : public ::testing::Test {
  protected:
   PipelineAxis() : space_(study()) {}
