@@ -237,6 +237,17 @@ TEST(GainTest, TheRatioIsThatOfTheComparison) {
   EXPECT_LT(gain->low, gain->ratio);
   EXPECT_GT(gain->high, gain->ratio);
   EXPECT_EQ(gain->left_out, 1);
+  const Json json = to_json(*gain);
+  EXPECT_NEAR(json["of_best"]["value"].get<double>(), 15, 1e-9);
+  EXPECT_NEAR(json["of_own"]["value"].get<double>(), 10, 1e-9);
+  EXPECT_EQ(json["of_best"]["measurements"], 1);
+  EXPECT_EQ(json["left_out"], 1);
+}
+
+TEST(GainTest, AnOlderHostKeptNoMoreThanTheRatio) {
+  Gain gain;
+  gain.ratio = 1.5;
+  EXPECT_EQ(to_json(gain), (Json{{"ratio", 1.5}, {"low", nullptr}, {"high", nullptr}, {"baseline", 0}}));
 }
 
 }  // namespace

@@ -298,6 +298,13 @@ TEST_F(PlanTest, SurvivesTheJournal) {
   EXPECT_EQ(plan.zero_stages, (std::vector<int>{1, 3}));
 }
 
+// A launcher, or the command line, may allow fewer trials at once than there are slots for.
+TEST_F(PlanTest, AsManyTrialsAtOnceAsBeforeTheJournal) {
+  Plan plan = plan_of(options());
+  plan.slots.at_once = 7;
+  EXPECT_EQ(plan_from_json(to_json(plan)).slots.at_once, 7);
+}
+
 TEST_F(PlanTest, ADamagedPlanIsAnError) {
   Json json = to_json(plan_of(options()));
   json.erase("seed");

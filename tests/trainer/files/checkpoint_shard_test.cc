@@ -100,6 +100,13 @@ TEST_F(CheckpointShardTest, EveryTruncationIsFound) {
   }
 }
 
+TEST_F(CheckpointShardTest, AFileThatIsCutWhileItIsReadIsNamed) {
+  const ShardReader reader(file());
+  std::filesystem::resize_file(file(), 40);
+  std::array<float, 3> values{};
+  EXPECT_THAT(error_of([&] { reader.read("master", 0, 3, values.data()); }), HasSubstr("it is truncated"));
+}
+
 TEST_F(CheckpointShardTest, WhatIsNoShardIsNamed) {
   overwrite(16, "{{{");
   EXPECT_THAT(error_of_reading(), HasSubstr("is damaged"));

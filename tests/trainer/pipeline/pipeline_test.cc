@@ -15,6 +15,7 @@
 
 #include "comm/rendezvous.h"
 #include "dsat/error.h"
+#include "model/layer_chain.h"
 #include "pipeline/pipeline_runner.h"
 #include "ranks/launcher.h"
 #include "trainer/on_ranks.h"
@@ -154,6 +155,12 @@ INSTANTIATE_TEST_SUITE_P(Shapes, TiedPipeline,
                            return "Ranks" + std::to_string(s.ranks) + "Stages" + std::to_string(s.stages) + "Zero" +
                                   std::to_string(s.zero_stage) + "Accumulation" + std::to_string(s.accumulation);
                          });
+
+TEST(Pipeline, WhatLayersShareCountsOnceInTheModelsSize) {
+  const ChainLayer whole = chain_of(PipelineModule(tied_layers(), cross_entropy, 2), kSeed)->total();
+  EXPECT_EQ(whole.num_params, kWords * kWidth + 2 * (kWidth * kWidth + kWidth));
+  EXPECT_EQ(whole.num_tensors, 5u);
+}
 
 TEST(Pipeline, ClipsByTheNormOfTheWholeModelWithSharedParametersOnce) {
   for (const int zero_stage : {0, 1}) {
