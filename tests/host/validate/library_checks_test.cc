@@ -41,7 +41,7 @@ TEST(CheckDescribed, AnIdServesOneStrategyOfEachKind) {
   PluginInfo searcher = described("it"), profiler = described("it");
   profiler.kind = PluginKind::profiler;
   EXPECT_EQ(check_described({searcher, profiler}, {}).status, CheckStatus::passed);
-  const CheckOutcome outcome = check_described({searcher, profiler, described("again")}, {});
+  const CheckOutcome outcome = check_described({searcher, described("again")}, {});
   EXPECT_EQ(outcome.status, CheckStatus::failed);
   EXPECT_THAT(outcome.reason, HasSubstr("test.it is offered 2 times"));
 }
