@@ -274,10 +274,14 @@ TEST(ModuleEngineUse, ParametersThatOneRankUsesAreTrainedOnAll) {
 // A weight in two recomputed parts gets its gradient in two pieces. After a step in which it got one, its bucket leaves
 // with the first, and the second is late: here on one rank only.
 TEST(ModuleEngineUse, APieceThatComesLateOnOneRankIsSummedOnAll) {
+  struct Weight : torch::nn::Module {
+    at::Tensor weight = register_parameter("weight", at::ones({3}));
+  };
   struct Shared : torch::nn::Module {
-    at::Tensor first = register_parameter("first", at::ones({3})), weight = register_parameter("weight", at::ones({3}));
+    at::Tensor first = register_parameter("first", at::ones({3}));
+    std::shared_ptr<Weight> inner = register_module("inner", std::make_shared<Weight>());  // in a bucket of its own
     at::Tensor forward(bool is_twice) {
-      const auto part = [this](const std::vector<at::Tensor>& in) { return in.front() + weight; };
+      const auto part = [this](const std::vector<at::Tensor>& in) { return in.front() + inner->weight; };
       const at::Tensor once = recompute(part, {first * 1});
       return (is_twice ? recompute(part, {once}) : once).sum();
     }
@@ -293,7 +297,7 @@ TEST(ModuleEngineUse, APieceThatComesLateOnOneRankIsSummedOnAll) {
         engine->step();
       }
       // Of the second step two pieces of 1 on the one rank, one on the other, each counting a half.
-      if (!engine->module().weight.detach().equal(at::full({3}, 1 - 0.5 - 0.75))) return "the shared weight";
+      if (!engine->module().inner->weight.detach().equal(at::full({3}, 1 - 0.5 - 0.75))) return "the shared weight";
       if (!engine->module().first.detach().equal(at::full({3}, 1 - 0.5 - 0.5))) return "the first weight";
     }
     return "";
