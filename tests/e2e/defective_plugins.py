@@ -107,16 +107,16 @@ def read_until(stream, text, seconds):
 
 
 def interrupt_twice(process, patience_s):
-    """Seconds from the second interrupt to the end, and what was said before that."""
+    """Seconds from the second interrupt to the end, and what was printed before that."""
     process.send_signal(signal.SIGINT)
-    said = read_until(process.stderr, HOW_TO_END, patience_s)
+    printed = read_until(process.stderr, HOW_TO_END, patience_s)
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     try:
         process.wait(timeout=20)
     except subprocess.TimeoutExpired:
         process.kill()
-    return time.monotonic() - began, said
+    return time.monotonic() - began, printed
 
 
 def seconds_to_interrupt(name, isolated):
@@ -171,17 +171,17 @@ def run(name, isolated):
     with tempfile.TemporaryDirectory(prefix="dsat-defect-") as folder:
         folder = pathlib.Path(folder)
         process = start(name, isolated, folder)
-        seconds, said = None, b""
+        seconds, printed = None, b""
         if wanted == "hangs":
             wait_until_it_hangs(process, folder, name)
-            seconds, said = interrupt_twice(process, patience_s=20)
+            seconds, printed = interrupt_twice(process, patience_s=20)
         try:
             out, err = process.communicate(timeout=240)
         except subprocess.TimeoutExpired:
             process.kill()
             out, err = process.communicate()
             return wanted, "no end", ""
-        err = (said + err).decode(errors="replace")
+        err = (printed + err).decode(errors="replace")
         best = best_is_kept(folder)
         names_it = any("plugin" in line and ("defective" in line or "thread" in line) for line in err.splitlines())
         escapes = b"\x1b" in out + err.encode() and name != "print_flood"
@@ -194,8 +194,8 @@ def run(name, isolated):
             got = "ends" if best else "fails"
         elif status == 3 and seconds is not None:
             got = "hangs" if seconds <= SECOND_INTERRUPT_S else f"ends {seconds:.1f} s after the second interrupt"
-            if HOW_TO_END not in said:
-                got = "ends, and has not said how"
+            if HOW_TO_END not in printed:
+                got = "ends, and has not shown how"
         else:
             got = f"status {status}"
         has_study = (folder / "run").exists() or not name.endswith("_create")

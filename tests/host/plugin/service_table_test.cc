@@ -55,10 +55,10 @@ TEST_F(ServiceTableTest, NullArgumentsAreRefused) {
 
 // A plugin says what it was about, the host what was wrong: a person reads both, and neither twice.
 TEST_F(ServiceTableTest, ARefusalIsAddedToWhatThePluginSays) {
-  const auto error_with = [&](const std::string& said) {
+  const auto error_with = [&](const std::string& text) {
     table_.begin_call(&answers_);
     ask("{");
-    host().set_error(&host(), detail::str(said));
+    host().set_error(&host(), detail::str(text));
     return table_.take_error();
   };
   const std::string refusal = error_with("");

@@ -1,4 +1,4 @@
-// What a strategy is told of a trial's end.
+// What a strategy gets of a trial's end.
 #include "study/strategy_events.h"
 
 #include <gtest/gtest.h>

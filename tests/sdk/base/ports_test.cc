@@ -16,22 +16,22 @@ namespace {
 class InAContainer {
  public:
   InAContainer() {
-    if (pipe2(told_, O_CLOEXEC) != 0 || pipe2(over_, O_CLOEXEC) != 0) return;
+    if (pipe2(answer_, O_CLOEXEC) != 0 || pipe2(over_, O_CLOEXEC) != 0) return;
     outside_ = fork();
     if (outside_ == 0) run();
-    close(told_[1]);
+    close(answer_[1]);
     close(over_[0]);
   }
   ~InAContainer() {
     close(over_[1]);
-    close(told_[0]);
+    close(answer_[0]);
     waitpid(outside_, nullptr, 0);
   }
 
   // nullopt where this user may make no containers.
   std::optional<uint16_t> first_port() {
     uint16_t port = 0;
-    return read(told_[0], &port, sizeof port) == sizeof port ? std::optional(port) : std::nullopt;
+    return read(answer_[0], &port, sizeof port) == sizeof port ? std::optional(port) : std::nullopt;
   }
 
  private:
@@ -41,15 +41,15 @@ class InAContainer {
     if (fork() == 0) {
       const uint16_t port = first_port_of_process();
       char nothing = 0;
-      if (getpid() == 1 && write(told_[1], &port, sizeof port) == sizeof port) read(over_[0], &nothing, 1);
+      if (getpid() == 1 && write(answer_[1], &port, sizeof port) == sizeof port) read(over_[0], &nothing, 1);
       _exit(0);
     }
-    close(told_[1]);
+    close(answer_[1]);
     wait(nullptr);
     _exit(0);
   }
 
-  int told_[2] = {-1, -1}, over_[2] = {-1, -1};
+  int answer_[2] = {-1, -1}, over_[2] = {-1, -1};
   pid_t outside_ = -1;
 };
 

@@ -296,7 +296,7 @@ TEST(ModuleEngineUse, APieceThatComesLateOnOneRankIsSummedOnAll) {
         engine->backward(engine->forward(is_twice));
         engine->step();
       }
-      // Of the second step two pieces of 1 on the one rank, one on the other, each counting a half.
+      // The second step has two pieces of 1 on the one rank, one on the other, each counting a half.
       if (!engine->module().inner->weight.detach().equal(at::full({3}, 1 - 0.5 - 0.75))) return "the shared weight";
       if (!engine->module().first.detach().equal(at::full({3}, 1 - 0.5 - 0.5))) return "the first weight";
     }

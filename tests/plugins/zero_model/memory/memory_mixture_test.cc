@@ -162,7 +162,7 @@ TEST_F(MemoryMixtureTest, SmallerOptimizerStatesThanAdamsAreBelievedOnceTheyFit)
 }
 
 // The large bucket alone, twice with overlap, takes 20 of the 27 GB: that it fails at any micro batch is no news.
-// By the forward pass 8 samples fill the device. 32 fitted, and nobody told their peaks.
+// By the forward pass 8 samples fill the device. 32 fitted, with peaks that nobody reported.
 TEST_F(MemoryMixtureTest, AForwardThatShowsFarTooMuchGivesWayToWhatFitted) {
   zero_model::MemoryPrior much = prior();
   much.activation_bytes = 2e9;
