@@ -42,9 +42,11 @@ TEST(PortPool, DoesNotReturnAtOnceToAReleasedPort) {
   EXPECT_NE(pool.acquire(), first);
 }
 
-// -1 where somebody has the port.
+// -1 where somebody has the port. A connection of another program that lingers there is no obstacle.
 int listen_on(uint16_t port) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
