@@ -80,6 +80,15 @@ TEST(ProtocolTest, WithoutATuningSectionItTrainsAndPrintsLosses) {
   EXPECT_THAT(ended.out, HasSubstr("2112 parameters"));
 }
 
+TEST(ProtocolTest, ThePrintedLossIsThatOfTheModel) {
+  TrialProgram program;
+  program.write_raw_config(R"({"train_micro_batch_size_per_gpu": 8, "steps_per_print": 1})");
+  const Ended ended = program.run(std::string(kGpt) + " --steps 1 --deepspeed");
+  const size_t at = ended.out.find("step 1/1  loss ");
+  ASSERT_NE(at, std::string::npos) << ended.out << ended.err;
+  EXPECT_NEAR(std::stod(ended.out.substr(at + 15)), std::log(64.0), 0.1);
+}
+
 TEST(ProtocolTest, RanksFromTheEnvironmentTrainTogether) {
   TrialProgram program;
   program.write_config({{"train_micro_batch_size_per_gpu", 2}, {"zero_optimization", {{"stage", 2}}}}, 1, 2);
