@@ -30,7 +30,7 @@ PROGRAMS = [
 E2E_TARGETS = ["dsat-host", "dsat-launch", "dsat-plugin-host", "asha", "binary", "grid", "guided", "random", "profiler",
                "scripted", "walker", "walker_saving", "defective", "defective_crashing", "dies_when_loaded",
                "first_header",
-               # With the trainer alone.
+               # Only in a build with the trainer.
                "dsat-trial", "points_trial", "chain_trial", "old_trial", "no_entry", "image_trial", "image_loop"]
 E2E = [
     ("sdk/cost/", ["cli", "search", "simulation"]),

@@ -137,7 +137,11 @@ std::vector<double> expected_losses(int64_t micro_batches, bool lamb) {
       sum += loss.item<double>();
       (loss / static_cast<double>(micro_batches)).backward();
     }
-    lamb ? of_lamb.step() : static_cast<void>(optimizer.step());
+    if (lamb) {
+      of_lamb.step();
+    } else {
+      optimizer.step();
+    }
     losses.push_back(sum / static_cast<double>(micro_batches));
   }
   return losses;
