@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -19,7 +21,16 @@
 // Length of the file at each wait for the disk.
 static std::vector<off_t> synced;
 
+// What the next reads of a file fail with.
+static std::deque<int> failures;
+
 // In place of the system's, for the whole program.
+extern "C" ssize_t pread(int fd, void* to, size_t bytes, off_t at) {
+  if (failures.empty()) return ::syscall(SYS_pread64, fd, to, bytes, at);
+  errno = failures.front();
+  failures.pop_front();
+  return -1;
+}
 extern "C" int fsync(int fd) {
   struct stat info {};
   if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) synced.push_back(info.st_size);
@@ -105,6 +116,17 @@ TEST_F(CheckpointShardTest, AFileThatIsCutWhileItIsReadIsNamed) {
   std::filesystem::resize_file(file(), 40);
   std::array<float, 3> values{};
   EXPECT_THAT(error_of([&] { reader.read("master", 0, 3, values.data()); }), HasSubstr("it is truncated"));
+}
+
+TEST_F(CheckpointShardTest, AReadThatIsInterruptedGoesOnAndOneThatFailsIsNamed) {
+  const ShardReader reader(file());
+  std::array<float, 3> values{};
+  failures = {EINTR};
+  reader.read("master", 0, 3, values.data());
+  EXPECT_THAT(values, ElementsAre(1, 2, 4));
+  failures = {EIO};
+  EXPECT_THAT(error_of([&] { reader.read("master", 0, 3, values.data()); }),
+              AllOf(HasSubstr("cannot read " + file()), HasSubstr("Input/output error")));
 }
 
 TEST_F(CheckpointShardTest, WhatIsNoShardIsNamed) {

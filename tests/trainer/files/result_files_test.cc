@@ -26,6 +26,7 @@ TEST(ResultFilesTest, MetricsAreDerivedAsDeepSpeedDoes) {
   EXPECT_EQ(json.at("latency"), 1400.0);
   EXPECT_DOUBLE_EQ(json.at("throughput").get<double>(), 32e6 / 1400);
   EXPECT_DOUBLE_EQ(json.at("FLOPS_per_gpu").get<double>(), 4 * 7e6 * 1e6 / 1400);
+  EXPECT_EQ(json.at("rank"), 0);
   EXPECT_TRUE(json.at("device_memory").is_null());
   EXPECT_EQ(Json::parse(json.dump()).at("losses")[0].get<double>(), 1.0 / 3);
 }

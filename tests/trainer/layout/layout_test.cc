@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/random.h"
+#include "layout/owned_ranges.h"
 #include "zero/initial_values.h"
 
 namespace dsat::trainer {
@@ -66,6 +67,20 @@ TEST(PartitionTest, ByGroupEveryRankHasAPartOfEachGroup) {
   EXPECT_EQ(second[1].owner, 1);
   EXPECT_EQ(second[0].shard_begin, 5);
   EXPECT_EQ(second[1].shard_begin, 5);
+}
+
+// Contiguous halves of 11: rank 0 ends within the second group, and the padding is nobody's.
+TEST(OwnedRangesTest, ARankHasThePartsOfParametersInItsShard) {
+  const Layout l = layout(2);
+  const auto found = [&](int rank) {
+    std::vector<std::vector<int64_t>> ranges;
+    for (const OwnedRange& r : owned_ranges(l, Partition::contiguous(l), rank)) {
+      ranges.push_back({r.parameter, r.begin, r.size, r.shard_begin});
+    }
+    return ranges;
+  };
+  EXPECT_EQ(found(0), (std::vector<std::vector<int64_t>>{{0, 0, 8, 0}, {1, 0, 2, 8}, {2, 0, 1, 10}}));
+  EXPECT_EQ(found(1), (std::vector<std::vector<int64_t>>{{2, 1, 6, 0}, {3, 0, 3, 7}}));
 }
 
 TEST(InitialTest, ShardsHoldTheValuesOfTheWhole) {

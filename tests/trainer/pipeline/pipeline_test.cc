@@ -308,6 +308,32 @@ TEST(Pipeline, TheEngineTrainsAndEvaluatesFromAnIterator) {
   EXPECT_EQ(result.kind, FailureKind::none) << result.message;
 }
 
+int layers_held = 0;
+struct CountedLayer : torch::nn::Module {
+  explicit CountedLayer(int64_t width) {
+    register_parameter("weight", at::zeros({width, width}));
+    ++layers_held;
+  }
+  ~CountedLayer() override { --layers_held; }
+  at::Tensor forward(const at::Tensor& x) { return x; }
+};
+
+// The first layer has most of the parameters: cut by them it is a stage of its own.
+TEST(Pipeline, ThePartitionOfAModuleIsThatOfItsEngine) {
+  for (const auto& [method, held] : {std::pair{PartitionMethod::parameters, 1}, {PartitionMethod::uniform, 2}}) {
+    const RankResult result = on_ranks(2, [&, method = method, held = held](Comm& comm) -> std::string {
+      const Json config = {{"zero_optimization", {{"stage", 1}}}};
+      World world(comm.split({0, 1}), WorldOptions(), config);
+      std::vector<LayerSpec> layers;
+      for (const int64_t width : {20, 2, 2, 2}) layers.push_back(layer<CountedLayer>(width));
+      const auto engine = initialize(PipelineModule(layers, cross_entropy, 2, method), world, config);
+      if (layers_held == (engine->stage() == 0 ? held : 4 - held)) return "";
+      return "stage " + std::to_string(engine->stage()) + " has " + std::to_string(layers_held) + " layers";
+    });
+    EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+  }
+}
+
 TEST(Pipeline, RefusesAMicroBatchWithoutATarget) {
   const RankResult result = on_ranks(1, [&](Comm& comm) -> std::string {
     World world(comm.split({0}), WorldOptions(), Json::object());

@@ -2,6 +2,8 @@
 // Real processes are forked.
 #include "ranks/launcher.h"
 
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -21,6 +23,20 @@ TEST(LauncherTest, AllRanksRunAndSucceed) {
   const RankResult result = launch(3, [](int rank) {
     if (rank > 2) return RankResult{FailureKind::error, "no such rank"};
     return RankResult{};
+  });
+  EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+TEST(LauncherTest, ARankComputesOnOneThread) {
+  const RankResult result = launch(1, [](int) {
+    const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"));
+    const auto get = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_num_threads"));
+    if (set != nullptr) set(2);
+    at::set_num_threads(2);
+    use_one_thread();
+    const int blas = get != nullptr ? get() : 1, own = at::get_num_threads();
+    if (blas == 1 && own == 1) return RankResult{};
+    return RankResult{FailureKind::error, std::to_string(blas) + " and " + std::to_string(own) + " threads"};
   });
   EXPECT_EQ(result.kind, FailureKind::none) << result.message;
 }

@@ -1,0 +1,109 @@
+"""Checkpoints of trials of a user's own: a run that goes on, damaged files, and requests to stop."""
+import json
+import signal
+import subprocess
+import unittest
+
+from test_trial_api import CONFIG, TrialTest
+
+
+class Checkpoints(TrialTest):
+    def losses(self, name):
+        return {batch: metrics["loss"] for batch, metrics in self.metrics("training", name).items()}
+
+    def latest(self):
+        return int(json.loads((self.dir / "ckpt/latest.json").read_text())["checkpoint"].removeprefix("step-"))
+
+    def test_a_killed_run_goes_on_at_the_right_batch_with_the_same_losses(self):
+        self.assert_ok(self.run_trial("--steps", 12, "--metrics", "whole"))
+        # No end in sight: it is killed between two checkpoints.
+        options = ["--checkpoints", "ckpt", "--checkpoint-every", 3, "--metrics", "parts"]
+        command = [str(word) for word in self.command_of("--steps", 1000000, *options, hparams={"diary": "diary"})]
+        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        for line in process.stdout:
+            if line.startswith("training 5 "):
+                break
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        done = self.latest()
+        steps = max(12, done + 2)
+        self.assert_ok(self.run_trial("--steps", steps, *options, hparams={"diary": "diary"}))
+        self.assertIn(f"loading ckpt/step-{done} steps 0", self.diary())  # before the callback's own state is back
+        self.assertIn(f"startup {done} steps {done}", self.diary())
+        parts, whole = self.losses("parts"), self.losses("whole")
+        self.assertEqual(sorted(parts), list(range(steps)))
+        self.assertEqual({batch: parts[batch] for batch in whole}, whole)
+
+    def test_training_goes_on_at_another_size_and_stage(self):
+        self.assert_ok(self.run_trial("--steps", 3, "--checkpoints", "ckpt", hparams={"diary": "diary"}))
+        self.write_config({**CONFIG, "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2}})
+        self.assert_ok(self.run_trial("--steps", 5, "--checkpoints", "ckpt", "--metrics", "more",
+                                      ranks=1, hparams={"diary": "diary"}))
+        self.assertEqual(sorted(self.losses("more")), [3, 4])
+
+    def test_bad_checkpoints_are_named_and_kept(self):
+        self.write_config({**CONFIG, "train_batch_size": 4})
+        self.assert_ok(self.run_trial("--steps", 2, "--checkpoints", "ckpt", ranks=1))
+        trial = self.dir / "ckpt/step-2/trial.json"
+        whole = trial.read_text()
+        cases = {"truncated": whole[:40], "format 7": whole.replace('"format": 2', '"format": 7'),
+                 '"OtherTrial"': whole.replace("PointsTrial", "OtherTrial"),
+                 "'batch'": whole.replace('"batch"', '"bitch"')}
+        for what, text in cases.items():
+            with self.subTest(what):
+                trial.write_text(text)
+                result = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1)
+                self.assertNotEqual(result.returncode, 0)
+                last = result.stderr.splitlines()[-1]
+                self.assertIn("trial.json", last)
+                self.assertIn("" if what == "truncated" else what, last)
+                self.assertEqual(trial.read_text(), text)
+                self.assertNotIn("training 3", result.stdout)
+
+    def test_a_lost_name_of_the_latest_checkpoint_is_mended(self):
+        self.write_config({**CONFIG, "train_batch_size": 4})
+        self.assert_ok(self.run_trial("--steps", 2, "--checkpoints", "ckpt", ranks=1))
+        (self.dir / "ckpt/latest.json").unlink()
+        result = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1)
+        self.assert_ok(result)
+        self.assertIn("latest.json is missing: going on from step-2, the last checkpoint there", result.stderr)
+        self.assertEqual(self.latest(), 4)
+        again = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1)
+        self.assertIn("nothing is left to train: the checkpoint in ckpt has made 4 steps of 4", again.stdout)
+
+    def test_a_checkpoint_that_has_all_steps_says_so_after_one_step_too(self):
+        self.write_config({**CONFIG, "train_batch_size": 4})
+        for complaint in (self.assertNotIn, self.assertIn):
+            result = self.run_trial("--steps", 1, "--checkpoints", "ckpt", ranks=1)
+            self.assert_ok(result)
+            complaint("nothing is left to train: the checkpoint in ckpt has made 1 steps of 1", result.stdout)
+
+    def test_a_folder_that_cannot_be_written_is_refused_before_the_first_step(self):
+        (self.dir / "ckpt").write_text("a file")
+        result = self.run_trial("--steps", 2, "--checkpoints", "ckpt")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("--checkpoints ckpt: the folder cannot be made", result.stderr.splitlines()[-1])
+        self.assertNotIn("training", result.stdout)
+
+    def test_a_request_to_stop_finishes_the_step_and_saves(self):
+        self.assert_ok(self.run_trial("--steps", 100, "--checkpoints", "ckpt", hparams={"fault": "stop"}))
+        self.assertEqual(self.latest(), 4)
+
+    def test_sigterm_asks_for_the_same(self):
+        words = self.command_of("--steps", 1000000, "--checkpoints", "ckpt", hparams={"diary": "diary"})
+        command = [str(word) for word in words]
+        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if line.startswith("training 2 "):
+                break
+        process.terminate()
+        _, stderr = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, stderr)
+        done = self.latest()
+        for rank in (0, 1):
+            self.assertEqual(self.diary(rank)[-1], "shutdown")
+            self.assertIn(f"stepped {done - 1} loss", self.diary(rank))
+
+
+if __name__ == "__main__":
+    unittest.main()
