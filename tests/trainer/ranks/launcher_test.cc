@@ -9,6 +9,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <future>
+#include <vector>
+
+#include "dsat/base/ports.h"
+#include "ranks/rank_process.h"
+
 namespace dsat::trainer {
 namespace {
 
@@ -39,6 +46,30 @@ TEST(LauncherTest, ARankComputesOnOneThread) {
     return RankResult{FailureKind::error, std::to_string(blas) + " and " + std::to_string(own) + " threads"};
   });
   EXPECT_EQ(result.kind, FailureKind::none) << result.message;
+}
+
+// The workers of a loader do. LibTorch makes its pool again in the first thread that asks after a fork; while it does,
+// others that ask fail.
+TEST(LauncherTest, ThreadsOfARankMayAskForThePoolAtOnce) {
+  at::set_num_threads(1);  // now there is a pool to be made again
+  for (int round = 0; round < 20; ++round) {
+    const uint16_t port = free_port();
+    const RankResult result = launch(1, [&](int rank) {
+      return run_rank({}, nullptr, {rank, 1, "127.0.0.1", port}, [](World&) {
+        std::atomic<bool> begin{false};
+        std::vector<std::future<void>> threads(8);
+        for (auto& thread : threads) {
+          thread = std::async(std::launch::async, [&] {
+            while (!begin) continue;
+            at::set_num_threads(1);
+          });
+        }
+        begin = true;
+        for (auto& thread : threads) thread.get();
+      });
+    });
+    ASSERT_EQ(result.kind, FailureKind::none) << result.message;
+  }
 }
 
 TEST(LauncherTest, TheFirstOwnFailureWinsAndTheRestIsEnded) {

@@ -229,6 +229,14 @@ TEST(SettingsTest, RefusesBadValues) {
               HasSubstr("end_profile_step 2 is before"));
 }
 
+// DeepSpeed looks at fp16's numbers only where fp16 is on.
+TEST(SettingsTest, NumbersOfASectionThatIsOffAreNotLookedAt) {
+  Json config = Json::parse(R"({"fp16": {"enabled": false, "min_loss_scale": -1}})");
+  EXPECT_FALSE(read_settings(config, 1, Fp16::in_bf16).settings.loss_scale.enabled);
+  config["fp16"]["enabled"] = true;
+  EXPECT_THAT(dsat::error_of([&] { read_settings(config, 1, Fp16::in_bf16); }), HasSubstr("min_loss_scale is -1"));
+}
+
 TEST(SettingsTest, WarnsOfWhatHasNoEffect) {
   EXPECT_THAT(read(R"({"scheduler": {"type": "OneCycle"}, "steps_per_print": 5, "my_key": 1,
                        "zero_optimization": {"stage": 1, "magic": true, "contiguous_gradients": true,
