@@ -61,7 +61,8 @@ E2E = [
     ("host/",
      ["search", "interruption", "simulation", "ceilings", "defects", "crash_proof", "resources", "deepspeed_form"]),
     ("plugins/", ["search", "ceilings", "simulation"]),
-    ("trainer/", ["main_job", "trial_api", "trial_checkpoints", "pipeline", "trial_pipeline", "torchscript"]),
+    ("trainer/", ["main_job", "trial_api", "trial_checkpoints", "trial_places", "pipeline", "trial_pipeline",
+                  "torchscript"]),
 ]
 # So many parts of a program, and end-to-end tests, run side by side; most of their time they wait.
 SIDE_BY_SIDE = 4

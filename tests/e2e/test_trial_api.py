@@ -37,6 +37,25 @@ class TrialTest(HostTest):
         lines = [json.loads(line) for line in (self.dir / name).read_text().splitlines()]
         return {line["batch"]: line["metrics"] for line in lines if line["phase"] == phase}
 
+    def training_losses(self, name):
+        """By batch."""
+        return {batch: metrics["loss"] for batch, metrics in self.metrics("training", name).items()}
+
+    def latest(self):
+        """The steps of the latest checkpoint."""
+        return int(json.loads((self.dir / "ckpt/latest.json").read_text())["checkpoint"].removeprefix("step-"))
+
+    def signal_after(self, line, number, *options, **how):
+        """A trial that gets a signal once it has printed a line that begins so: its exit status and stderr."""
+        command = [str(word) for word in self.command_of(*options, **how)]
+        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for text in process.stdout:
+            if text.startswith(line):
+                break
+        process.send_signal(number)
+        _, stderr = process.communicate(timeout=60)
+        return process.returncode, stderr
+
     def diary(self, rank=0):
         return (self.dir / f"diary{rank}").read_text().splitlines()
 

@@ -1,36 +1,22 @@
 """Checkpoints of trials of a user's own: a run that goes on, damaged files, and requests to stop."""
-import json
 import signal
-import subprocess
 import unittest
 
 from test_trial_api import CONFIG, TrialTest
 
 
 class Checkpoints(TrialTest):
-    def losses(self, name):
-        return {batch: metrics["loss"] for batch, metrics in self.metrics("training", name).items()}
-
-    def latest(self):
-        return int(json.loads((self.dir / "ckpt/latest.json").read_text())["checkpoint"].removeprefix("step-"))
-
     def test_a_killed_run_goes_on_at_the_right_batch_with_the_same_losses(self):
         self.assert_ok(self.run_trial("--steps", 12, "--metrics", "whole"))
         # No end in sight: it is killed between two checkpoints.
         options = ["--checkpoints", "ckpt", "--checkpoint-every", 3, "--metrics", "parts"]
-        command = [str(word) for word in self.command_of("--steps", 1000000, *options, hparams={"diary": "diary"})]
-        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for line in process.stdout:
-            if line.startswith("training 5 "):
-                break
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
+        self.signal_after("training 5 ", signal.SIGKILL, "--steps", 1000000, *options, hparams={"diary": "diary"})
         done = self.latest()
         steps = max(12, done + 2)
         self.assert_ok(self.run_trial("--steps", steps, *options, hparams={"diary": "diary"}))
         self.assertIn(f"loading ckpt/step-{done} steps 0", self.diary())  # before the callback's own state is back
         self.assertIn(f"startup {done} steps {done}", self.diary())
-        parts, whole = self.losses("parts"), self.losses("whole")
+        parts, whole = self.training_losses("parts"), self.training_losses("whole")
         self.assertEqual(sorted(parts), list(range(steps)))
         self.assertEqual({batch: parts[batch] for batch in whole}, whole)
 
@@ -39,7 +25,7 @@ class Checkpoints(TrialTest):
         self.write_config({**CONFIG, "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2}})
         self.assert_ok(self.run_trial("--steps", 5, "--checkpoints", "ckpt", "--metrics", "more",
                                       ranks=1, hparams={"diary": "diary"}))
-        self.assertEqual(sorted(self.losses("more")), [3, 4])
+        self.assertEqual(sorted(self.training_losses("more")), [3, 4])
 
     def test_bad_checkpoints_are_named_and_kept(self):
         self.write_config({**CONFIG, "train_batch_size": 4})
@@ -73,10 +59,11 @@ class Checkpoints(TrialTest):
 
     def test_a_checkpoint_that_has_all_steps_says_so_after_one_step_too(self):
         self.write_config({**CONFIG, "train_batch_size": 4})
-        for complaint in (self.assertNotIn, self.assertIn):
-            result = self.run_trial("--steps", 1, "--checkpoints", "ckpt", ranks=1)
+        first, again = (self.run_trial("--steps", 1, "--checkpoints", "ckpt", ranks=1) for _ in range(2))
+        for result in (first, again):
             self.assert_ok(result)
-            complaint("nothing is left to train: the checkpoint in ckpt has made 1 steps of 1", result.stdout)
+        self.assertNotIn("nothing is left to train", first.stdout)
+        self.assertIn("nothing is left to train: the checkpoint in ckpt has made 1 steps of 1", again.stdout)
 
     def test_a_folder_that_cannot_be_written_is_refused_before_the_first_step(self):
         (self.dir / "ckpt").write_text("a file")
@@ -90,15 +77,9 @@ class Checkpoints(TrialTest):
         self.assertEqual(self.latest(), 4)
 
     def test_sigterm_asks_for_the_same(self):
-        words = self.command_of("--steps", 1000000, "--checkpoints", "ckpt", hparams={"diary": "diary"})
-        command = [str(word) for word in words]
-        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for line in process.stdout:
-            if line.startswith("training 2 "):
-                break
-        process.terminate()
-        _, stderr = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, stderr)
+        status, stderr = self.signal_after("training 2 ", signal.SIGTERM, "--steps", 1000000, "--checkpoints", "ckpt",
+                                           hparams={"diary": "diary"})
+        self.assertEqual(status, 0, stderr)
         done = self.latest()
         for rank in (0, 1):
             self.assertEqual(self.diary(rank)[-1], "shutdown")

@@ -1,7 +1,6 @@
 """A trial of a user's own whose model is a pipeline: which ranks read and report, its checkpoints, its restarts."""
 import json
 import signal
-import subprocess
 import unittest
 
 from support import BUILD
@@ -20,9 +19,6 @@ class PipelineTrialTest(TrialTest):
 
     def run_chain(self, *options, **how):
         return self.run_trial(*options, library="chain_trial", **how)
-
-    def losses(self, name):
-        return {batch: metrics["loss"] for batch, metrics in self.metrics("training", name).items()}
 
 
 class Training(PipelineTrialTest):
@@ -44,7 +40,7 @@ class Training(PipelineTrialTest):
         self.assertEqual({metrics["rank"] for metrics in self.metrics("training", "whole").values()}, {2})
         for steps in (2, 3):
             self.assert_ok(self.run_chain("--steps", steps, "--metrics", "parts", "--checkpoints", "ckpt", ranks=3))
-        self.assertEqual(self.losses("parts"), self.losses("whole"))
+        self.assertEqual(self.training_losses("parts"), self.training_losses("whole"))
 
     def test_each_stage_and_share_of_the_data_drops_other_values(self):
         self.write_config({**CONFIG, "pipeline": {"stages": 2, "partition": "uniform"}})
@@ -81,19 +77,13 @@ class Checkpoints(PipelineTrialTest):
     def test_a_killed_run_goes_on_at_the_right_batch_with_the_same_losses(self):
         self.assert_ok(self.run_chain("--steps", 12, "--metrics", "whole"))
         options = ["--checkpoints", "ckpt", "--checkpoint-every", 3, "--metrics", "parts"]
-        command = [str(word) for word in self.command_of("--steps", 1000000, *options, library="chain_trial")]
-        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        for line in process.stdout:
-            if line.startswith("training 5 "):
-                break
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        latest = json.loads((self.dir / "ckpt/latest.json").read_text())["checkpoint"]
-        files = {path.name for path in (self.dir / "ckpt" / latest / "engine0").iterdir()}
+        self.signal_after("training 5 ", signal.SIGKILL, "--steps", 1000000, *options, library="chain_trial")
+        done = self.latest()
+        files = {path.name for path in (self.dir / f"ckpt/step-{done}/engine0").iterdir()}
         self.assertEqual(files, {"checkpoint.json", "stage_000_rank_00000.ckpt", "stage_001_rank_00000.ckpt"})
-        steps = max(12, int(latest.removeprefix("step-")) + 2)
+        steps = max(12, done + 2)
         self.assert_ok(self.run_chain("--steps", steps, *options))
-        parts, whole = self.losses("parts"), self.losses("whole")
+        parts, whole = self.training_losses("parts"), self.training_losses("whole")
         self.assertEqual(sorted(parts), list(range(steps)))
         self.assertEqual({batch: parts[batch] for batch in whole}, whole)
 
@@ -104,7 +94,7 @@ class Checkpoints(PipelineTrialTest):
             self.write_config({**CONFIG, "gradient_accumulation_steps": 4 * stages // ranks,
                                "pipeline": {"stages": stages}, "zero_optimization": {"stage": zero}})
             self.assert_ok(self.run_chain("--steps", steps, "--checkpoints", "ckpt", "--metrics", "more", ranks=ranks))
-        self.assertEqual(sorted(self.losses("more")), [2, 3])
+        self.assertEqual(sorted(self.training_losses("more")), [2, 3])
 
     def test_a_damaged_stage_is_named_and_nothing_is_overwritten(self):
         self.assert_ok(self.run_chain("--steps", 1, "--checkpoints", "ckpt"))
