@@ -1,4 +1,4 @@
-// Starts dsat-trial with posix_spawn, its output in files of a folder of the test's own.
+// Starts dsat-trial with posix_spawn or as a fork, its output in files of a folder of the test's own.
 // Variables about ranks that a shell has set are kept from it.
 #include "trial_program.h"
 
@@ -12,9 +12,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 extern char** environ;
 
@@ -34,6 +37,49 @@ bool is_about_ranks(const std::string& variable) {
     if (variable.rfind(name, 0) == 0) return true;
   }
   return false;
+}
+
+struct OutputFiles {
+  explicit OutputFiles(const std::filesystem::path& folder)
+      : out(open_new(folder / "out.new")), err(open_new(folder / "err.new")) {}
+  ~OutputFiles() {
+    ::close(out);
+    ::close(err);
+  }
+  OutputFiles(const OutputFiles&) = delete;
+  OutputFiles& operator=(const OutputFiles&) = delete;
+  static int open_new(const std::filesystem::path& path) {
+    const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    EXPECT_GE(file, 0) << path;
+    return file;
+  }
+  int out, err;
+};
+
+pid_t spawn(std::vector<std::string> args, std::vector<std::string> variables, const OutputFiles& files) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, files.out, 1);
+  posix_spawn_file_actions_adddup2(&actions, files.err, 2);
+  args.insert(args.begin(), DSAT_TRIAL);
+  pid_t pid = -1;
+  const int failed =
+      ::posix_spawn(&pid, DSAT_TRIAL, &actions, nullptr, pointers(args).data(), pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  EXPECT_EQ(failed, 0) << DSAT_TRIAL;
+  return pid;
+}
+
+pid_t fork_into_entry(std::vector<std::string> args, std::vector<std::string> variables, const OutputFiles& files) {
+  std::fflush(nullptr);  // or the child would write what is buffered once more
+  const pid_t pid = ::fork();
+  EXPECT_GE(pid, 0);
+  if (pid != 0) return pid;
+  ::dup2(files.out, 1);
+  ::dup2(files.err, 2);
+  std::vector<char*> pairs = pointers(variables);
+  environ = pairs.data();
+  std::exit(entry(args));
 }
 
 }  // namespace
@@ -71,26 +117,18 @@ Ended TrialProgram::run(const std::string& options, const std::vector<std::strin
 
 pid_t TrialProgram::start(const std::string& options, const std::vector<std::string>& environment) {
   std::istringstream words(options);
-  std::vector<std::string> args = {DSAT_TRIAL};
-  args.insert(args.end(), std::istream_iterator<std::string>(words), {});
+  std::vector<std::string> args{std::istream_iterator<std::string>(words), {}};
   args.insert(args.end(), {"--deepspeed_config", (folder() / "ds_config.json").string()});
   std::vector<std::string> variables = environment;
   for (char** v = environ; *v != nullptr; ++v) {
     if (!is_about_ranks(*v)) variables.push_back(*v);
   }
   // The files are found again by the process id.
-  const std::string out = (folder() / "out.new").string(), err = (folder() / "err.new").string();
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  posix_spawn_file_actions_addopen(&actions, 2, err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  pid_t pid = -1;
-  const int failed =
-      ::posix_spawn(&pid, DSAT_TRIAL, &actions, nullptr, pointers(args).data(), pointers(variables).data());
-  posix_spawn_file_actions_destroy(&actions);
-  EXPECT_EQ(failed, 0) << DSAT_TRIAL;
-  std::filesystem::rename(out, folder() / ("out." + std::to_string(pid)));
-  std::filesystem::rename(err, folder() / ("err." + std::to_string(pid)));
+  const OutputFiles files(folder());
+  const bool forks = entry != nullptr && environment.empty();
+  const pid_t pid = (forks ? fork_into_entry : spawn)(std::move(args), std::move(variables), files);
+  std::filesystem::rename(folder() / "out.new", folder() / ("out." + std::to_string(pid)));
+  std::filesystem::rename(folder() / "err.new", folder() / ("err." + std::to_string(pid)));
   running_.push_back(pid);
   return pid;
 }

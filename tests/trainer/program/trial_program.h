@@ -22,6 +22,12 @@ struct Ended {
   std::string last_error_line() const;
 };
 
+// The program as a function of its arguments, in a test program that has it: a start with the test's own environment
+// then is a fork that goes on in it. An executed program that loads LibTorch takes half a second of processor time
+// before it reads its command line, and these tests start hundreds.
+using Entry = int (*)(const std::vector<std::string>& args);
+inline Entry entry = nullptr;
+
 // A folder of its own, removed at the end. One program at a time unless start() is used.
 class TrialProgram {
  public:
