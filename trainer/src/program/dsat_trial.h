@@ -9,8 +9,8 @@
 
 namespace dsat::trainer {
 
-// `args`: its command line without the program's name. Returns the exit status where nothing is to be trained; errors go
-// to stderr.
+// `args`: its command line without the program's name. Returns the exit status where nothing is to be trained.
+// Errors go to stderr.
 int dsat_trial(const std::vector<std::string>& args);
 
 }  // namespace dsat::trainer
