@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "dsat/base/units.h"
 
@@ -21,7 +22,11 @@ std::string size_of(uint64_t bytes) { return format_size(static_cast<double>(byt
 
 }  // namespace
 
-void set_device_memory(std::unique_ptr<DeviceMemory> memory) { current() = memory.release(); }
+void set_device_memory(std::unique_ptr<DeviceMemory> memory) {
+  // One of before stays as well: allocators may still count in it.
+  static auto* const all = new std::vector<std::unique_ptr<DeviceMemory>>;
+  current() = all->emplace_back(std::move(memory)).get();
+}
 
 uint64_t memory_in_use() { return current() == nullptr ? 0 : current()->in_use(); }
 uint64_t memory_peak() { return current() == nullptr ? 0 : current()->peak(); }
