@@ -66,8 +66,8 @@ if "DSAT_SANITIZE" in os.environ:
     DEFECTS["segv_in_thread"] = ("ends", "-")  # a crash in no known call is reported by the sanitizer, which exits
     DEFECTS["memory"] = ("-", "-")  # a sanitizer lifts the limit, and the plugin would take the machine's
 # A sample for every day: one of each kind.
-SAMPLE = ["none", "segv", "segv_in_thread", "exit0", "segv_once", "sleep", "loop_ignored", "memory", "null_text", "deep",
-          "late", "terminal_note", "fails"]
+SAMPLE = ["none", "segv", "segv_in_thread", "exit0", "segv_once", "sleep", "loop_ignored", "memory", "null_text",
+          "deep", "late", "terminal_note", "fails"]
 
 
 def start(name, isolated, folder, *trial_options):
