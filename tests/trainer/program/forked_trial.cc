@@ -1,4 +1,4 @@
-// The program's own lines are in the test program: see `entry`.
+// Links what dsat-trial does into the test program, so that a start can be a fork: see `entry` in trial_program.h.
 #include "program/dsat_trial.h"
 #include "trial_program.h"
 

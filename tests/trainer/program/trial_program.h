@@ -22,9 +22,9 @@ struct Ended {
   std::string last_error_line() const;
 };
 
-// The program as a function of its arguments, in a test program that has it: a start with the test's own environment
-// then is a fork that goes on in it. An executed program that loads LibTorch takes half a second of processor time
-// before it reads its command line, and these tests start hundreds.
+// What the program does with its arguments, where it is linked into the test program; null: it is not. A start that
+// sets no variables of its own is then a fork which calls this. A program that is executed takes half a second of
+// processor time to load LibTorch before it reads its command line, and these tests start hundreds.
 using Entry = int (*)(const std::vector<std::string>& args);
 inline Entry entry = nullptr;
 

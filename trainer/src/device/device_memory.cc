@@ -23,7 +23,7 @@ std::string size_of(uint64_t bytes) { return format_size(static_cast<double>(byt
 }  // namespace
 
 void set_device_memory(std::unique_ptr<DeviceMemory> memory) {
-  // One of before stays as well: allocators may still count in it.
+  // An earlier one is kept as well: allocators may still count in it.
   static auto* const all = new std::vector<std::unique_ptr<DeviceMemory>>;
   current() = all->emplace_back(std::move(memory)).get();
 }

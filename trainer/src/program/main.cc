@@ -1,4 +1,4 @@
-// dsat-trial, started.
+// dsat-trial: hands its command line to dsat_trial(), which tests call after a fork.
 #include <string>
 #include <vector>
 
