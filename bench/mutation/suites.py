@@ -31,7 +31,8 @@ E2E_TARGETS = ["dsat-host", "dsat-launch", "dsat-plugin-host", "asha", "binary",
                "scripted", "walker", "walker_saving", "defective", "defective_crashing", "dies_when_loaded",
                "first_header",
                # Only in a build with the trainer.
-               "dsat-trial", "points_trial", "chain_trial", "old_trial", "no_entry", "image_trial", "image_loop"]
+               "dsat-trial", "trial_forks", "points_trial", "chain_trial", "old_trial", "no_entry", "image_trial",
+               "image_loop"]
 E2E = [
     ("sdk/cost/", ["cli", "search", "simulation"]),
     ("sdk/yaml/", ["experiment_form", "determined_defects", "bad_input"]),

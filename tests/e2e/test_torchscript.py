@@ -5,11 +5,11 @@ import subprocess
 import tempfile
 import unittest
 
+from forked_trials import run_dsat_trial
 from support import BUILD, FIXTURES, HostTest, PROJECT
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
 EXAMPLE = PROJECT / "examples/trials/torchscript"
-TRIAL = str(BUILD / "dsat-trial")
 
 
 class TorchScript(HostTest):
@@ -29,15 +29,16 @@ class TorchScript(HostTest):
     def file(self, name):
         return f"{self.folder.name}/{name}.pt"
 
-    def command(self, *extra):
-        return [TRIAL, "--torchscript", self.model, "--input-spec", "float:3x16x16", *map(str, extra)]
+    def run_trial(self, *options, model=None, spec="float:3x16x16", timeout=120):
+        """Of the exported model or another, with ds.json."""
+        return run_dsat_trial("--torchscript", model or self.model, "--input-spec", spec, "--deepspeed_config",
+                              "ds.json", *options, cwd=self.dir, timeout=timeout)
 
     def train(self, config, *extra):
         config = {**config, "autotuning": {"enabled": True, "start_profile_step": 1, "end_profile_step": 3,
                                            "metric_path": str(self.dir / "metrics.json")}}
         (self.dir / "ds.json").write_text(json.dumps(config))
-        result = subprocess.run(self.command("--deepspeed_config", "ds.json", *extra),
-                                cwd=self.dir, capture_output=True, text=True, timeout=120)
+        result = self.run_trial(*extra)
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads((self.dir / "metrics.json").read_text())
 
@@ -66,9 +67,7 @@ class TorchScript(HostTest):
 
         def losses(folder, steps, stages):
             (self.dir / "ds.json").write_text(json.dumps({**config, "pipeline": {"stages": stages}}))
-            command = self.command("--deepspeed_config", "ds.json", "--ranks", stages, "--steps", steps,
-                                   "--checkpoint-dir", folder)
-            result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=120)
+            result = self.run_trial("--ranks", stages, "--steps", steps, "--checkpoint-dir", folder)
             self.assertEqual(result.returncode, 0, result.stderr)
             return [float(loss) for loss in re.findall(r"^step .* loss (\S+)", result.stdout, re.M)]
 
@@ -80,9 +79,8 @@ class TorchScript(HostTest):
 
     def test_a_pipeline_refuses_layers_that_share_a_parameter(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        result = subprocess.run([TRIAL, "--torchscript", self.file("tied"), "--input-spec", "float:4",
-                                 "--deepspeed_config", "ds.json", "--ranks", "2", "--pipeline-stages", "2"],
-                                cwd=self.dir, capture_output=True, text=True, timeout=60)
+        result = self.run_trial("--ranks", 2, "--pipeline-stages", 2, model=self.file("tied"), spec="float:4",
+                                timeout=60)
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertRegex(result.stderr, r"\A.*a pipeline: 0.weight and 2.weight .* are one parameter.*\n\Z")
 
@@ -104,18 +102,14 @@ class TorchScript(HostTest):
                                      ([], 1, interval), (["--ranks", "2", "--pipeline-stages", "2"], 0, "a pipeline")):
             (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 1,
                                                           "pipeline": {"activation_checkpoint_interval": layers}}))
-            result = subprocess.run([TRIAL, "--torchscript", self.file("net"), "--input-spec", "float:4",
-                                     "--deepspeed_config", "ds.json", *options], cwd=self.dir, capture_output=True,
-                                    text=True, timeout=60)
+            result = self.run_trial(*options, model=self.file("net"), spec="float:4", timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertRegex(result.stderr, rf"\A.*{who}: the TorchScript module is a Net; .*Sequential.*\n\Z")
 
     def losses_of(self, model, *options, config=None):
         """Those of one of the fixture's models, trained on one float of four, with further options."""
         (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 2, **(config or {})}))
-        result = subprocess.run([TRIAL, "--torchscript", self.file(model), "--deepspeed_config", "ds.json",
-                                 "--steps", "2", "--loss", "mean", "--input-spec", "float:4", *options],
-                                cwd=self.dir, capture_output=True, text=True, timeout=120)
+        result = self.run_trial("--steps", 2, "--loss", "mean", *options, model=self.file(model), spec="float:4")
         self.assertEqual(result.returncode, 0, result.stderr)
         return re.findall(r"^step .* loss (\S+)", result.stdout, re.M)
 
@@ -143,22 +137,20 @@ class TorchScript(HostTest):
                            "zero_optimization": {"stage": 3}})
         self.assertEqual(bf16["precision"], "bf16")
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 512}')
-        result = subprocess.run(self.command("--deepspeed_config", "ds.json", "--device-memory", "4MiB"), cwd=self.dir,
-                                capture_output=True, text=True, timeout=120)
+        result = self.run_trial("--device-memory", "4MiB")
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr.splitlines()[-1], r"^dsat-trial: OutOfMemoryError: .* \(rank 0\)$")
 
     def test_inputs_that_do_not_fit_are_reported_with_their_cause(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 2}')
-        result = subprocess.run([TRIAL, "--torchscript", self.model, "--input-spec", "float:4x16x16",
-                                 "--deepspeed_config", "ds.json"],
-                                cwd=self.dir, capture_output=True, text=True, timeout=60)
+        result = self.run_trial(spec="float:4x16x16", timeout=60)
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertRegex(result.stderr, r"\A.*the TorchScript module failed: .*expected.*3 channels.*\(rank 0\)\n\Z")
 
     def test_it_is_tuned(self):
         (self.dir / "ds_config.json").write_text((EXAMPLE / "ds_config.json").read_text())
-        command = self.command("--ranks", 2, "--device-memory", "64MiB", "--deepspeed_config", "ds_config.json")
+        command = [str(BUILD / "dsat-trial"), "--torchscript", self.model, "--input-spec", "float:3x16x16",
+                   "--ranks", "2", "--device-memory", "64MiB", "--deepspeed_config", "ds_config.json"]
         result = self.run_host(["--max-trials", 4, "--output-dir", "out"], command)
         self.assert_ok(result)
         study = self.show(self.dir / "out")
@@ -169,9 +161,7 @@ class TorchScript(HostTest):
         for micro_batch in (1, 2):
             (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": micro_batch}))
             model = self.file("one_number_a_sample")
-            result = subprocess.run([TRIAL, "--torchscript", model, "--input-spec", "float:4",
-                                     "--deepspeed_config", "ds.json", "--steps", "1"],
-                                    cwd=self.dir, capture_output=True, text=True, timeout=60)
+            result = self.run_trial("--steps", 1, model=model, spec="float:4", timeout=60)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(f"this one is ({micro_batch}, 1): add --loss mean", result.stderr)
         self.assertEqual(len(self.losses_of("one_number_a_sample")), 2)
@@ -182,9 +172,7 @@ class TorchScript(HostTest):
         for file, says in (("nowhere.pt", "cannot be read: No such file or directory"),
                            (".", "is no TorchScript module"),
                            ("ds.json", no_module), (self.file("state"), no_module)):
-            result = subprocess.run([TRIAL, "--torchscript", file, "--input-spec", "float:3",
-                                     "--deepspeed_config", "ds.json"],
-                                    cwd=self.dir, capture_output=True, text=True, timeout=60)
+            result = self.run_trial(model=file, spec="float:3", timeout=60)
             self.assertEqual(result.returncode, 2, result.stderr)
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
             self.assertIn(f"--torchscript {file}: {says}", result.stderr)
@@ -193,8 +181,7 @@ class TorchScript(HostTest):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
         for steps, says in ((3, "step 3/3"),
                             (2, "nothing is left to train: the checkpoint in ckpt has made 3 steps of 2")):
-            command = self.command("--deepspeed_config", "ds.json", "--steps", steps, "--checkpoint-dir", "ckpt")
-            result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=60)
+            result = self.run_trial("--steps", steps, "--checkpoint-dir", "ckpt", timeout=60)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(says, result.stdout)
 

@@ -8,6 +8,7 @@ import subprocess
 import unittest
 import zlib
 
+from forked_trials import run_dsat_trial
 from support import BUILD, PROJECT, HostTest
 
 TRIALS = BUILD / "tests/trials"
@@ -22,16 +23,20 @@ class TrialTest(HostTest):
         super().setUp()
         self.write_config(CONFIG)
 
-    def command_of(self, *options, ranks=2, library="points_trial", hparams=None, experiment=None):
+    def arguments_of(self, *options, ranks=2, library="points_trial", hparams=None, experiment=None,
+                     file="experiment.json"):
         content = {"hyperparameters": {"width": 8, **(hparams or {})}, **(experiment or {})}
         (self.dir / "experiment.json").write_text(json.dumps(content))
         path = TRIALS / f"lib{library}.so" if "/" not in library else library
-        return [BUILD / "dsat-trial", "--trial", path, "--ranks", ranks, "--deepspeed_config", "ds_config.json",
-                "--experiment", "experiment.json", *options]
+        return ["--trial", path, "--ranks", ranks, "--deepspeed_config", "ds_config.json",
+                "--experiment", file, *options]
 
     def run_trial(self, *options, **how):
-        command = [str(word) for word in self.command_of(*options, **how)]
-        return subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=240)
+        return run_dsat_trial(*self.arguments_of(*options, **how), cwd=self.dir)
+
+    def command_of(self, *options, **how):
+        """The same as a command of its own."""
+        return [str(word) for word in [BUILD / "dsat-trial", *self.arguments_of(*options, **how)]]
 
     def metrics(self, phase, name="metrics.jsonl"):
         lines = [json.loads(line) for line in (self.dir / name).read_text().splitlines()]
@@ -47,8 +52,8 @@ class TrialTest(HostTest):
 
     def signal_after(self, line, number, *options, **how):
         """A trial that gets a signal once it has printed a line that begins so: its exit status and stderr."""
-        command = [str(word) for word in self.command_of(*options, **how)]
-        process = subprocess.Popen(command, cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(self.command_of(*options, **how), cwd=self.dir,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for text in process.stdout:
             if text.startswith(line):
                 break
@@ -125,8 +130,7 @@ class Training(TrialTest):
     def test_the_experiment_may_be_yaml(self):
         (self.dir / "experiment.yaml").write_text("name: points\nhyperparameters:\n  width: {type: const, val: 8}\n"
                                                   "  report: report.json\n")
-        command = [str(word).replace("experiment.json", "experiment.yaml") for word in self.command_of("--steps", 1)]
-        result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=240)
+        result = self.run_trial("--steps", 1, file="experiment.yaml")
         self.assert_ok(result)
         report = json.loads((self.dir / "report.json").read_text())
         self.assertEqual((report["experiment_id"], report["width"]), ("points", 8))
@@ -169,11 +173,9 @@ class Training(TrialTest):
         self.assertEqual({key: report[key] for key in expected}, expected)
 
     def test_the_hyperparameter_may_name_the_configuration(self):
-        command = [str(word) for word in self.command_of("--steps", 1, hparams={"deepspeed_config": "ds_config.json"})]
-        at = command.index("--deepspeed_config")
-        result = subprocess.run(command[:at] + command[at + 2:],
-                                cwd=self.dir, capture_output=True, text=True, timeout=240)
-        self.assert_ok(result)
+        arguments = self.arguments_of("--steps", 1, hparams={"deepspeed_config": "ds_config.json"})
+        at = arguments.index("--deepspeed_config")
+        self.assert_ok(run_dsat_trial(*arguments[:at], *arguments[at + 2:], cwd=self.dir))
 
 
 def records(path):
@@ -324,9 +326,7 @@ class BadInput(TrialTest):
             with self.subTest(name):
                 if text is not None:
                     (self.dir / name).write_text(text)
-                command = [str(word).replace("experiment.json", name) for word in self.command_of("--steps", 1)]
-                result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, timeout=60)
-                self.assert_refused(result, complaint, status=2)
+                self.assert_refused(self.run_trial("--steps", 1, file=name), complaint, status=2)
 
     def test_experiments_that_contradict_the_engine(self):
         self.assert_refused(self.run_trial(hparams={"global_batch_size": 16}),
@@ -346,7 +346,7 @@ class Tuning(TrialTest):
     def test_the_host_tunes_a_trial(self):
         own = {key: CONFIG[key] for key in ("optimizer", "zero_optimization")}
         self.write_config(own | {"train_micro_batch_size_per_gpu": 1})
-        command = [str(word) for word in self.command_of(hparams={"report": "report.json"})]
+        command = self.command_of(hparams={"report": "report.json"})
         result = self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 4, "--slots", 2,
                                 "--slots-per-trial", 2, "--output-dir", "out", "-r", 1], command)
         self.assert_ok(result)

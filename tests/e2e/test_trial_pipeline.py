@@ -65,7 +65,7 @@ class Training(PipelineTrialTest):
 
 class Tuning(PipelineTrialTest):
     def test_the_host_tunes_it(self):
-        command = [str(word) for word in self.command_of(library="chain_trial")]
+        command = self.command_of(library="chain_trial")
         self.assert_ok(self.run_host(["--searcher", BUILD / "plugins/libasha.so", "--max-trials", 3, "--slots", 2,
                                       "--slots-per-trial", 2, "--zero-stages", "1", "--output-dir", "out"], command))
         self.assertEqual({trial["outcome"] for trial in self.show(self.dir / "out")["trials"]}, {"completed"})
