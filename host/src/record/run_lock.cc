@@ -3,10 +3,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -16,12 +20,14 @@
 namespace dsat::host {
 namespace {
 
-std::string holder_text() {
+using std::chrono::steady_clock;
+
+std::string holder_text(pid_t pid) {
   char host[256] = "unknown";
   gethostname(host, sizeof host - 1);
   std::string boot_id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
-  return fmt::format("host {}, pid {}, boot {}", host, getpid(), boot_id);
+  return fmt::format("host {}, pid {}, boot {}", host, pid, boot_id);
 }
 
 std::string holder_named_in(const std::filesystem::path& file) {
@@ -30,12 +36,28 @@ std::string holder_named_in(const std::filesystem::path& file) {
   return text;
 }
 
+bool has_died(const std::string& holder) {
+  constexpr const char kPid[] = ", pid ";
+  const size_t at = holder.find(kPid);
+  const pid_t pid = at == std::string::npos ? 0 : std::atoi(holder.c_str() + at + std::strlen(kPid));
+  return pid > 0 && holder == holder_text(pid) && kill(pid, 0) != 0 && errno == ESRCH;
+}
+
+// A holder that is killed while it starts a program leaves a child which has its lock until that program begins.
+constexpr std::chrono::seconds kUntilAChildBegins{10};
+
 }  // namespace
 
 RunLock RunLock::take(const std::filesystem::path& dir) {
-  if (auto lock = take_if_free(dir)) return std::move(*lock);
-  throw Error(fmt::format("{}: its study is live ({}); stop that dsat-host first", dir.string(),
-                          holder_named_in(dir / "dsat.lock")));
+  const auto end = steady_clock::now() + kUntilAChildBegins;
+  for (;;) {
+    if (auto lock = take_if_free(dir)) return std::move(*lock);
+    const std::string holder = holder_named_in(dir / "dsat.lock");
+    if (!has_died(holder) || steady_clock::now() > end) {
+      throw Error(fmt::format("{}: its study is live ({}); stop that dsat-host first", dir.string(), holder));
+    }
+    poll(nullptr, 0, 10);  // a wait for the lock itself would have no end where that child is stuck
+  }
 }
 
 std::optional<RunLock> RunLock::take_if_free(const std::filesystem::path& dir) {
@@ -63,7 +85,7 @@ std::optional<RunLock> RunLock::take_if_free(const std::filesystem::path& dir) {
     lock.file_.clear();
     return take_if_free(dir);
   }
-  const std::string text = holder_text();
+  const std::string text = holder_text(getpid());
   if (ftruncate(fd, 0) != 0 || pwrite(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     throw Error(fmt::format("{}: {}", file.string(), std::strerror(errno)));
   }

@@ -13,7 +13,8 @@ namespace dsat::host {
 
 class RunLock {
  public:
-  // Throws, naming host, pid and boot, when another process holds it.
+  // Throws, naming host, pid and boot, when another process holds it. Where that process has died, waits up to ten
+  // seconds first: a child that it was just starting may have the lock until its program begins.
   static RunLock take(const std::filesystem::path& dir);
   // nullopt: another process holds it. Throws where it cannot be locked.
   static std::optional<RunLock> take_if_free(const std::filesystem::path& dir);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -51,6 +52,34 @@ TEST_F(RunLockTest, AKilledHolderLeavesAFileButNoLock) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   ASSERT_TRUE(fs::exists(dir() / "dsat.lock"));
   EXPECT_FALSE(RunLock::is_held(dir()));
+  EXPECT_NO_THROW(RunLock::take(dir()));
+}
+
+// A child that was started and is not yet another program: it has what its parent had open. It ends when the lock's
+// file has been opened a second time, as one does who asks again.
+void hold_until_asked_again(const fs::path& file, int is_ready) {
+  alarm(60);
+  const int watch = inotify_init();
+  inotify_add_watch(watch, file.c_str(), IN_OPEN);
+  if (write(is_ready, "r", 1) != 1) _exit(9);
+  inotify_event events[16];
+  for (ssize_t seen = 0; seen < 2;) seen += read(watch, events, sizeof events) / static_cast<ssize_t>(sizeof *events);
+  _exit(0);
+}
+
+TEST_F(RunLockTest, ChildrenOfAKilledHolderAreWaitedFor) {
+  const pid_t holder = fork();
+  if (holder == 0) {
+    const RunLock lock = RunLock::take(dir());
+    int ready[2];
+    char byte;
+    if (pipe(ready) != 0) _exit(9);
+    if (fork() == 0) hold_until_asked_again(dir() / "dsat.lock", ready[1]);
+    if (read(ready[0], &byte, 1) != 1) _exit(9);
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(holder, &status, 0), holder);
   EXPECT_NO_THROW(RunLock::take(dir()));
 }
 
