@@ -31,8 +31,8 @@ class TrialTest(HostTest):
         return ["--trial", path, "--ranks", ranks, "--deepspeed_config", "ds_config.json",
                 "--experiment", file, *options]
 
-    def run_trial(self, *options, **how):
-        return run_dsat_trial(*self.arguments_of(*options, **how), cwd=self.dir)
+    def run_trial(self, *options, timeout=240, **how):
+        return run_dsat_trial(*self.arguments_of(*options, **how), cwd=self.dir, timeout=timeout)
 
     def command_of(self, *options, **how):
         """The same as a command of its own."""
@@ -326,7 +326,7 @@ class BadInput(TrialTest):
             with self.subTest(name):
                 if text is not None:
                     (self.dir / name).write_text(text)
-                self.assert_refused(self.run_trial("--steps", 1, file=name), complaint, status=2)
+                self.assert_refused(self.run_trial("--steps", 1, file=name, timeout=60), complaint, status=2)
 
     def test_experiments_that_contradict_the_engine(self):
         self.assert_refused(self.run_trial(hparams={"global_batch_size": 16}),
