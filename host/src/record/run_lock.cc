@@ -43,7 +43,7 @@ bool has_died(const std::string& holder) {
   return pid > 0 && holder == holder_text(pid) && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-// A holder that is killed while it starts a program leaves a child which has its lock until that program begins.
+// Where a holder is killed while it starts a program, its child has the lock until that program begins.
 constexpr std::chrono::seconds kUntilAChildBegins{10};
 
 }  // namespace
