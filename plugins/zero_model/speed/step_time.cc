@@ -2,8 +2,12 @@
 // taken by finite differences: a dozen constants cost little.
 #include "zero_model/speed/step_time.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <initializer_list>
+#include <numeric>
+#include <tuple>
 
 #include "dsat/config/world.h"
 #include "zero_model/speed/waves.h"
@@ -101,21 +105,42 @@ double step_time(const Load& load, const double* of) {
   return time;
 }
 
-double time_of(StepPhase phase, const Load& load, const double* of) {
+double forward_time(const Load& load, const double* of) { return pass_time(load, forward_traffic(load), of); }
+double backward_time(const Load& load, const double* of) { return pass_time(load, backward_traffic(load), of); }
+double share_of_step(const Load& load, const double* of) { return step_time(load, of) / load.accumulation; }
+double no_time(const Load&, const double*) { return 0; }
+
+// A phase's time is a sum of parts, each with constants of its own, which follow one another in one array.
+struct Part {
+  double (*time)(const Load& load, const double* of) = no_time;
+  int constants = 0;
+};
+using Parts = std::array<Part, 3>;
+
+Parts parts_of(StepPhase phase, const Load& load) {
+  const int pass = pass_size(load);
   switch (phase) {
     case StepPhase::forward:
-      return pass_time(load, forward_traffic(load), of);
+      return {{{forward_time, pass}}};
     case StepPhase::backward:
-      return pass_time(load, backward_traffic(load), of);
+      return {{{backward_time, pass}}};
     case StepPhase::step:
-      return step_time(load, of);
+      return {{{step_time, kStepSize}}};
     case StepPhase::total:
       break;
   }
-  const double *backward = of + pass_size(load), *step = backward + pass_size(load);
-  return pass_time(load, forward_traffic(load), of) + pass_time(load, backward_traffic(load), backward) +
-         step_time(load, step) / load.accumulation;
+  return {{{forward_time, pass}, {backward_time, pass}, {share_of_step, kStepSize}}};
 }
+
+using PartTimes = std::array<double, std::tuple_size_v<Parts>>;
+
+PartTimes times_of(const Parts& parts, const Load& load, const double* of) {
+  PartTimes times{};
+  for (size_t p = 0; p < parts.size(); of += parts[p++].constants) times[p] = parts[p].time(load, of);
+  return times;
+}
+
+double log_sum(const PartTimes& times) { return std::log(std::accumulate(times.begin(), times.end(), 0.0)); }
 
 void append(StepTimePrior& prior, std::initializer_list<ConstantPrior> constants) {
   const Eigen::Index at = prior.mean.size();
@@ -199,18 +224,28 @@ StepTimePrior prior_of(StepPhase phase, const Load& first, double first_us) {
 }
 
 double log_time(StepPhase phase, const Load& load, const Eigen::VectorXd& constants) {
-  return std::log(time_of(phase, load, constants.data()));
+  return log_sum(times_of(parts_of(phase, load), load, constants.data()));
 }
 
+// A constant moves its own part alone, and many move nothing: those of communication on one rank.
 Eigen::RowVectorXd log_time_gradient(StepPhase phase, const Load& load, const Eigen::VectorXd& constants,
                                      double value) {
   constexpr double kStep = 1e-5;
-  Eigen::RowVectorXd gradient(constants.size());
+  const double log_step = std::log1p(kStep);
+  const Parts parts = parts_of(phase, load);
+  PartTimes times = times_of(parts, load, constants.data());
+  Eigen::RowVectorXd gradient = Eigen::RowVectorXd::Zero(constants.size());
   Eigen::VectorXd moved = constants;
-  for (Eigen::Index i = 0; i < constants.size(); ++i) {
-    moved[i] *= 1 + kStep;
-    gradient[i] = (log_time(phase, load, moved) - value) / std::log1p(kStep);
-    moved[i] = constants[i];
+  Eigen::Index first = 0;
+  for (size_t p = 0; p < parts.size(); first += parts[p++].constants) {
+    const double time = times[p];
+    for (Eigen::Index i = first; i < first + parts[p].constants; ++i) {
+      moved[i] *= 1 + kStep;
+      times[p] = parts[p].time(load, moved.data() + first);
+      if (times[p] != time) gradient[i] = (log_sum(times) - value) / log_step;
+      moved[i] = constants[i];
+    }
+    times[p] = time;
   }
   return gradient;
 }
