@@ -344,11 +344,25 @@ TimeModel::Cross TimeModel::cross(const std::vector<Point>& points) const {
   return cross;
 }
 
-TimeModel::Cross TimeModel::own_cross(const std::vector<Point>& points) const {
+// The sum of the parts as they come: a matrix of each would be written only to be added.
+Eigen::MatrixXd TimeModel::own_covariance(const std::vector<Point>& points) const {
+  const size_t count = points.size();
   std::vector<Site> sites;
   for (const Point& point : points) sites.push_back(site_of(point));
-  Cross own;
-  fill(own, sites, 0);
+  const Eigen::VectorXd weights = scales_.array().square();
+  Eigen::VectorXd parts(kernel_.parts());
+  Eigen::MatrixXd own(count, count);
+  for (size_t i = 0; i < count; ++i) {
+    for (size_t j = 0; j <= i; ++j) {
+      const bool same_arm = j > 0 && sites[j].arm == sites[j - 1].arm;
+      kernel_.rest_covariances(sites[i], sites[j], parts.data());
+      if (!same_arm) kernel_.axis_covariances(*sites[i].arm, *sites[j].arm, parts.data() + Kernel::kFirstAxis);
+      double sum = weights[0] * parts[0];
+      for (Eigen::Index p = 1; p < parts.size(); ++p) sum += weights[p] * parts[p];
+      const Eigen::Index row = static_cast<Eigen::Index>(i), column = static_cast<Eigen::Index>(j);
+      own(row, column) = own(column, row) = sum;
+    }
+  }
   return own;
 }
 
@@ -451,7 +465,7 @@ Eigen::MatrixXd TimeModel::draw(const std::vector<Point>& points, Eigen::Index d
   if (theta.size() == 0) theta = linear_theta(draws, random);
   const Eigen::MatrixXd covariance = weighed(cross(points));
   JointNormal residual{Eigen::VectorXd::Zero(n + count), Eigen::MatrixXd(n + count, n + count)};
-  residual.covariance << weighed(residual_), covariance, covariance.transpose(), weighed(own_cross(points));
+  residual.covariance << weighed(residual_), covariance, covariance.transpose(), own_covariance(points);
   const Eigen::MatrixXd drawn = zero_model::draw(residual, draws, random);
   Eigen::MatrixXd lacking = -log_times_at_sites(theta) - drawn.topRows(n);
   lacking -= (noise_ * widened_.cwiseSqrt()).asDiagonal() * normal_numbers(n, draws, random);

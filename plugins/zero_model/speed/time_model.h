@@ -52,10 +52,10 @@ class TimeModel {
   double wave() const { return wave_.wave; }  // samples; 0: compute does not go in waves
 
  private:
-  // The kernel's parts, a matrix each: sites x points, or points x points.
+  // The kernel's parts, a matrix each: sites x points, or sites x sites.
   using Cross = std::vector<Eigen::MatrixXd>;
   Cross cross(const std::vector<Point>& points) const;
-  Cross own_cross(const std::vector<Point>& points) const;
+  Eigen::MatrixXd own_covariance(const std::vector<Point>& points) const;
   bool wave_is_divided() const;
   void choose_wave();
   std::vector<WaveRange> likeliest_ranges();
