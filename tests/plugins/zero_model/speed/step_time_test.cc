@@ -118,5 +118,56 @@ TEST_F(GatheredParameters, TheConfigurationSaysHowMuchIsPrefetched) {
   EXPECT_DOUBLE_EQ(load.prefetch_share, 0.2);
 }
 
+// Communication that overlaps in part, offloading and waves: at some stage, every constant counts.
+Load everything_at_once(int stage) {
+  Load load;
+  load.micro_batch = 5;
+  load.accumulation = 4;
+  load.ranks = 8;
+  load.wave = 3;
+  load.stage = stage;
+  load.overlap = load.offload_optimizer = load.offload_params = true;
+  load.reduce_share = load.prefetch_share = 0.3;
+  return load;
+}
+
+TEST(StepTimeModel, AMicroStepIsItsPassesAndItsShareOfTheStep) {
+  const Load load = everything_at_once(2);
+  const Eigen::VectorXd all = prior_of(StepPhase::total, load, 2e5).mean.array().exp();
+  Eigen::Index first = 0;
+  const auto time_us = [&](StepPhase phase) {
+    const Eigen::Index size = prior_of(phase, load, 2e5).mean.size();
+    first += size;
+    return std::exp(log_time(phase, load, all.segment(first - size, size)));
+  };
+  const double forward = time_us(StepPhase::forward), backward = time_us(StepPhase::backward);
+  const double step = time_us(StepPhase::step);
+  EXPECT_EQ(first, all.size());
+  EXPECT_NEAR(std::exp(log_time(StepPhase::total, load, all)), forward + backward + step / load.accumulation, 1e-3);
+}
+
+TEST(StepTimeModel, GradientsAreTheSlopesOfTheLogTime) {
+  constexpr double kStep = 1e-4;
+  for (const StepPhase phase : {StepPhase::forward, StepPhase::backward, StepPhase::step, StepPhase::total}) {
+    for (const int stage : {0, 1, 2, 3}) {
+      for (const double ranks : {1.0, 8.0}) {
+        Load load = everything_at_once(stage);
+        load.ranks = ranks;
+        const Eigen::VectorXd constants = prior_of(phase, load, 2e5).mean.array().exp();
+        const Eigen::RowVectorXd gradient = log_time_gradient(phase, load, constants, log_time(phase, load, constants));
+        ASSERT_EQ(gradient.size(), constants.size());
+        for (Eigen::Index i = 0; i < constants.size(); ++i) {
+          Eigen::VectorXd above = constants, below = constants;
+          above[i] *= std::exp(kStep);
+          below[i] *= std::exp(-kStep);
+          const double slope = (log_time(phase, load, above) - log_time(phase, load, below)) / (2 * kStep);
+          EXPECT_NEAR(gradient[i], slope, 1e-4) << "phase " << static_cast<int>(phase) << ", stage " << stage << ", "
+                                                << ranks << " ranks, constant " << i;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace dsat::tests
