@@ -19,8 +19,7 @@ class DeterminedScripts(HostTest):
             shutil.copy(file, self.dir)
         path = f"{FIXTURES / 'bin'}:{os.path.dirname(PYTHON)}:{os.environ['PATH']}"
         # No PYTHONPATH to the stand-in for determined: dsat-host puts it there.
-        self.environment = dict(os.environ, PYTHONPATH=str(FIXTURES / "packages"), PYTHONDONTWRITEBYTECODE="1",
-                                OMP_NUM_THREADS="1", PATH=path)
+        self.environment = dict(os.environ, PYTHONPATH=str(FIXTURES / "packages"), OMP_NUM_THREADS="1", PATH=path)
 
     def run_form(self, *words):
         return subprocess.run([*map(str, words)], cwd=self.dir, env=self.environment, capture_output=True, text=True,

@@ -19,8 +19,8 @@ class Examples(HostTest):
                 shutil.copy(file, self.dir)
         (self.dir / "small.json").write_text(json.dumps({**SMALL, "deepspeed_config": "ds_config.json"}))
         path = [str(PROJECT / "sdk/python"), str(FIXTURES / "packages")]
-        environment = mock.patch.dict(os.environ, PYTHONPATH=":".join(path), PYTHONDONTWRITEBYTECODE="1",
-                                      OMP_NUM_THREADS="1", DSAT_HPARAMS=str(self.dir / "small.json"))
+        environment = mock.patch.dict(os.environ, PYTHONPATH=":".join(path), OMP_NUM_THREADS="1",
+                                      DSAT_HPARAMS=str(self.dir / "small.json"))
         environment.start()
         self.addCleanup(environment.stop)
 
