@@ -47,7 +47,9 @@ class Studies(HostTest):
         return result, [trial for trial in self.show("out")["trials"] if trial["attempt"] > 0]
 
     def files(self, trial):
-        return sorted(file.name for file in (self.dir / "out/trials" / str(trial["id"]) / "probe").iterdir())
+        """In the trial's probe folder, without what Python keeps compiled of the hook."""
+        folder = self.dir / "out/trials" / str(trial["id"]) / "probe"
+        return sorted(file.name for file in folder.iterdir() if file.name != "__pycache__")
 
     def test_a_plain_script_has_its_peaks_from_the_probe(self):
         # More than fits, and a search that does not ask the device: it meets the ceiling.
