@@ -1,5 +1,5 @@
 // The terms of each phase, with the constants in one array a phase, and the priors of the constants. Derivatives are
-// taken by finite differences: a dozen constants cost little.
+// finite differences of the one part that a constant belongs to.
 #include "zero_model/speed/step_time.h"
 
 #include <algorithm>
@@ -227,7 +227,7 @@ double log_time(StepPhase phase, const Load& load, const Eigen::VectorXd& consta
   return log_sum(times_of(parts_of(phase, load), load, constants.data()));
 }
 
-// A constant moves its own part alone, and many move nothing: those of communication on one rank.
+// A constant moves its own part alone. Some move nothing: on one rank, those of communication.
 Eigen::RowVectorXd log_time_gradient(StepPhase phase, const Load& load, const Eigen::VectorXd& constants,
                                      double value) {
   constexpr double kStep = 1e-5;

@@ -344,7 +344,7 @@ TimeModel::Cross TimeModel::cross(const std::vector<Point>& points) const {
   return cross;
 }
 
-// The sum of the parts as they come: a matrix of each would be written only to be added.
+// The parts are added at once: a matrix of each part would be written only to be added to the others.
 Eigen::MatrixXd TimeModel::own_covariance(const std::vector<Point>& points) const {
   const size_t count = points.size();
   std::vector<Site> sites;
@@ -359,8 +359,7 @@ Eigen::MatrixXd TimeModel::own_covariance(const std::vector<Point>& points) cons
       if (!same_arm) kernel_.axis_covariances(*sites[i].arm, *sites[j].arm, parts.data() + Kernel::kFirstAxis);
       double sum = weights[0] * parts[0];
       for (Eigen::Index p = 1; p < parts.size(); ++p) sum += weights[p] * parts[p];
-      const Eigen::Index row = static_cast<Eigen::Index>(i), column = static_cast<Eigen::Index>(j);
-      own(row, column) = own(column, row) = sum;
+      own(i, j) = own(j, i) = sum;
     }
   }
   return own;
