@@ -38,7 +38,6 @@ endif()
 # each file alone, and so finds an include that a file forgot. Where two unnamed namespaces of a
 # target hold the same name, give one another name, or leave its file out of the groups:
 # set_source_files_properties(FILE PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON).
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 if(CMAKE_UNITY_BUILD)
   # GCC takes the unnamed namespace of an included .cc for that of a header.
   add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
