@@ -136,7 +136,11 @@ class Cli(HostTest):
 
     def test_a_plugins_options_are_the_programs_own(self):
         self.assert_ok(self.run_host([*SHORT, "--searcher", "asha", "--max-rungs", 2, "--searcher.divisor=3"]))
-        self.assertIn("unknown option --max-rungs", self.run_host(["--searcher", "binary", "--max-rungs", 2]).stderr)
+        self.assertIn("unknown option --max-rungs: it belongs to --searcher asha\n",
+                      self.run_host(["--searcher", "binary", "--max-rungs", 2]).stderr)
+        self.assertIn("unknown option --max-rungs: it belongs to --searcher asha\n",
+                      self.dsat("resume", "study", "--max-rungs=2").stderr)
+        self.assertIn("unknown option --frobnicate: see --help", self.run_host(["--frobnicate"]).stderr)
         self.assertIn("--max-rungs N (=5)", self.dsat("--searcher", "asha", "--help").stdout)
         self.assertNotIn("--max-rungs", self.dsat("--help").stdout)
 

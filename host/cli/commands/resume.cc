@@ -9,6 +9,7 @@
 #include "dsat/error.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
+#include "options/other_searchers.h"
 #include "options/plugin_options.h"
 #include "options/preview.h"
 #include "options/study_options.h"
@@ -45,14 +46,16 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
 int resume(const Tokens& arguments, Console& console) {
   OptionSet set = resume_options();
   std::optional<host::PluginInfo> searcher;
-  if (const Preview wanted = preview(set, arguments, Grammar::operands); wanted.searcher) {
-    auto found = host::find_strategy(*wanted.searcher, host::PluginKind::searcher,
-                                     plugin_processes(Values(set, wanted.plugin_processes)));
+  const Preview wanted = preview(set, arguments, Grammar::operands);
+  const host::PluginProcesses processes = plugin_processes(Values(set, wanted.plugin_processes));
+  if (wanted.searcher) {
+    auto found = host::find_strategy(*wanted.searcher, host::PluginKind::searcher, processes);
     if (!found.ok()) return console.error(found.status().message()), exit_status(found.status());
     searcher = found.value();
     add_plugin_options(set, *searcher, host::PluginInfo());
   }
   refuse_fixed_options(arguments, set);
+  explain_options_of(set, searchers_to_ask(set, arguments, processes));
   const auto request = read_request(set, arguments, kUsageText, console);
   if (!request) return kBestFound;
   const std::filesystem::path dir = only_directory(request->operands, "resume");

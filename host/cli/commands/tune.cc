@@ -16,6 +16,7 @@
 #include "options/actions.h"
 #include "options/current_folder.h"
 #include "options/misplaced_option.h"
+#include "options/other_searchers.h"
 #include "options/plugin_options.h"
 #include "options/preview.h"
 #include "options/study_options.h"
@@ -59,6 +60,7 @@ int tune(const Tokens& arguments, Console& console) {
   add_plugin_options(set, searcher.value(), profiler.value());
   if (wanted.help) return print_help(kUsageText, set, console), kBestFound;
 
+  explain_options_of(set, searchers_to_ask(set, arguments, processes));
   Split parts = split(set, arguments, Grammar::command);
   const Values values(set, parts.options);
   const std::optional<Autotuning> mode = autotuning_of(values);
