@@ -74,11 +74,31 @@ std::map<pid_t, Seen> all_processes() {
   return all;
 }
 
-// The environment that a process was started with stays readable for its user as long as it lives.
-bool holds_variable(pid_t pid, const std::string& variable) {
+// Kernel threads run none, and other users' processes do not show theirs.
+bool shows_a_program(pid_t pid) {
+  char target;
+  return readlink(fmt::format("/proc/{}/exe", pid).c_str(), &target, 1) > 0;
+}
+
+bool has_arguments(pid_t pid) { return !read_proc(pid, "cmdline", 1).empty(); }
+
+// The environment that a process was started with stays readable for its user as long as it lives. Only while it
+// begins another program it shows none for a moment, and no arguments either: then it is read again.
+std::string read_environment(pid_t pid) {
   constexpr size_t kMostBytes = size_t{4} << 20;  // more than a kernel takes
-  const std::string environment = '\0' + read_proc(pid, "environ", kMostBytes) + '\0';
-  return environment.find(variable) != std::string::npos;
+  constexpr int kMostLooks = 100;                 // a busy machine may let it wait right then
+  std::string environment = read_proc(pid, "environ", kMostBytes);
+  for (int look = 0; environment.empty() && look < kMostLooks && shows_a_program(pid); ++look) {
+    const bool had_arguments = has_arguments(pid);
+    environment = read_proc(pid, "environ", kMostBytes);
+    if (!environment.empty() || (had_arguments && has_arguments(pid))) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return environment;
+}
+
+bool holds_variable(pid_t pid, const std::string& variable) {
+  return ('\0' + read_environment(pid) + '\0').find(variable) != std::string::npos;
 }
 
 std::string resolved(const std::filesystem::path& path) {
