@@ -32,9 +32,9 @@ class Groups(unittest.TestCase):
         """The letters of each file that the build compiles of the target."""
         done = self.configure(*alone)
         self.assertEqual(done.returncode, 0, done.stderr)
-        outputs = subprocess.run(["ninja", "-C", self.root / "build", "-t", "inputs", "inner/libletters.a"],
-                                 capture_output=True, text=True, check=True, timeout=100).stdout
-        compiled = [pathlib.Path(line) for line in outputs.split() if line.endswith((".cc", ".cxx"))]
+        commands = subprocess.run(["ninja", "-C", self.root / "build", "-t", "commands", "inner/libletters.a"],
+                                  capture_output=True, text=True, check=True, timeout=100).stdout
+        compiled = [pathlib.Path(name) for name in re.findall(r" -c (\S+)", commands)]
         return sorted("".join(re.findall(r'#include ".*/(.)\.cc"', file.read_text())) if file.suffix == ".cxx" else
                       file.stem for file in compiled)
 

@@ -55,8 +55,8 @@ int resume(const Tokens& arguments, Console& console) {
     add_plugin_options(set, *searcher, host::PluginInfo());
   }
   refuse_fixed_options(arguments, set);
-  explain_options_of(set, searchers_to_ask(set, arguments, processes));
-  const auto request = read_request(set, arguments, kUsageText, console);
+  const auto request =
+      read_or_explain(set, processes, [&] { return read_request(set, arguments, kUsageText, console); });
   if (!request) return kBestFound;
   const std::filesystem::path dir = only_directory(request->operands, "resume");
   host::ResumeOptions options = resume_options(request->values);

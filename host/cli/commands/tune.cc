@@ -60,8 +60,7 @@ int tune(const Tokens& arguments, Console& console) {
   add_plugin_options(set, searcher.value(), profiler.value());
   if (wanted.help) return print_help(kUsageText, set, console), kBestFound;
 
-  explain_options_of(set, searchers_to_ask(set, arguments, processes));
-  Split parts = split(set, arguments, Grammar::command);
+  Split parts = read_or_explain(set, processes, [&] { return split(set, arguments, Grammar::command); });
   const Values values(set, parts.options);
   const std::optional<Autotuning> mode = autotuning_of(values);
   if (mode) parts.rest = deepspeed_command(values, parts.rest, current_folder());

@@ -196,6 +196,15 @@ Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kin
   return as_result([&] { return strategy_of(find_file(name_or_path), kind, processes); });
 }
 
+std::vector<PluginInfo> own_strategies(PluginKind kind, const PluginProcesses& processes) {
+  std::vector<PluginInfo> found;
+  for (const char* name : kOwnPlugins) {
+    auto strategy = find_strategy(name, kind, processes);
+    if (strategy.ok()) found.push_back(std::move(strategy.value()));
+  }
+  return found;
+}
+
 Result<Json> parse_plugin_options(const PluginInfo& plugin, const Json& texts_by_name) {
   return as_result([&] { return parse_options(plugin, texts_by_name); });
 }

@@ -47,6 +47,9 @@ Result<std::vector<PluginInfo>> describe_plugin(const std::filesystem::path& fil
 Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kind,
                                  const PluginProcesses& processes = PluginProcesses());
 
+// Those that come with dsat, by name as find_strategy() finds them. One that cannot be used is left out.
+std::vector<PluginInfo> own_strategies(PluginKind kind, const PluginProcesses& processes = PluginProcesses());
+
 // Turns texts as typed into a value for every declared option: types, ranges and choices checked, defaults filled in.
 Result<Json> parse_plugin_options(const PluginInfo& plugin, const Json& texts_by_name);
 
