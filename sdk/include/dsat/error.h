@@ -1,4 +1,4 @@
-// The one exception of the C++ layer, and the string conversions that both sides of the ABI use.
+// The exception of the C++ layer, its JSON type, and the string conversions that both sides of the ABI use.
 #ifndef DSAT_ERROR_H_
 #define DSAT_ERROR_H_
 
@@ -11,10 +11,10 @@
 
 namespace dsat {
 
-// Keys keep the order in which people wrote them.
+// JSON whose objects keep their keys in the order of the text.
 using Json = nlohmann::ordered_json;
 
-// What went wrong, in one line, with the code that crosses the ABI.
+// A one-line message, with the status that crosses the ABI.
 class Error : public std::runtime_error {
  public:
   Error(dsat_status code, const std::string& message) : std::runtime_error(message), code_(code) {}
@@ -26,7 +26,7 @@ class Error : public std::runtime_error {
 };
 
 namespace detail {
-// Bytes that a NULL pointer has are none.
+// A NULL pointer is the empty text.
 inline std::string_view view(dsat_str s) {
   return s.data == nullptr ? std::string_view() : std::string_view(s.data, s.size);
 }

@@ -54,7 +54,7 @@ class OptionSpec {
 
 namespace detail {
 
-// Does this number become a T without a loss? The JSON library cuts off what T cannot hold.
+// Can T hold this number without a loss? The JSON library truncates silently.
 template <class T>
 bool is_held_by(const Json& number) {
   using Limits = std::numeric_limits<T>;
@@ -68,7 +68,7 @@ bool is_held_by(const Json& number) {
   return std::is_signed_v<T> && number.get<int64_t>() >= static_cast<int64_t>(Limits::min());
 }
 
-// What get<T> wants, for people.
+// The type that get<T> wants, in words for a message.
 template <class T>
 std::string wanted_by_get() {
   using Limits = std::numeric_limits<T>;
@@ -87,11 +87,11 @@ std::string wanted_by_get() {
 
 }  // namespace detail
 
-// The values, one for every declared option; the host has checked types and ranges.
+// The values of all declared options. The host has checked types and ranges.
 class Options {
  public:
   explicit Options(Json values) : values_(std::move(values)) {}
-  // Throws for an option that was not declared, and for a value that is no T or that a T cannot hold.
+  // Throws for an option that was not declared, and for a value that T cannot hold.
   template <class T>
   T get(const std::string& name) const {
     const auto it = values_.find(name);

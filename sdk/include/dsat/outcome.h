@@ -1,6 +1,6 @@
-// How a trial ended, and the names of it that journals, `show --json`, reports and observations use.
+// The outcomes of a trial, and their names in journals, `show --json`, reports and observations.
 //
-// Threading: pure functions. Errors: an unknown name is nullopt; the caller knows where it stands.
+// Threading: pure functions. Errors: an unknown name is nullopt.
 #ifndef DSAT_OUTCOME_H_
 #define DSAT_OUTCOME_H_
 
@@ -24,11 +24,11 @@ enum class Outcome : int32_t {
   lost = DSAT_TRIAL_LOST,
 };
 
-// By the value of dsat_trial_outcome; the order in which tables list them.
+// The names by the value of dsat_trial_outcome. Tables list outcomes in this order.
 inline constexpr std::array<const char*, 7> kOutcomeNames = {"completed",      "out_of_memory", "failed", "timed_out",
                                                              "invalid_config", "stopped",       "lost"};
 
-// A newer host may send a value that this header does not know. It counts as failed, as dsat/abi.h says.
+// A newer host may send an outcome that this header does not know. It counts as failed (dsat/abi.h).
 inline Outcome outcome_of(dsat_trial_outcome value) {
   const bool known = value >= 0 && static_cast<size_t>(value) < kOutcomeNames.size();
   return known ? static_cast<Outcome>(value) : Outcome::failed;

@@ -1,5 +1,5 @@
-// DSAT_PLUGIN(A, B, ...): makes the enclosing library a dsat plugin that offers these searchers and profilers.
-// Included by dsat/searcher.h. The trampolines catch everything: what a class throws becomes an error with a message.
+// DSAT_PLUGIN(A, B, ...) makes the enclosing library a dsat plugin with these searchers and profilers.
+// dsat/searcher.h includes this file. No exception leaves the C functions: it becomes an error with a message.
 #ifndef DSAT_PLUGIN_H_
 #define DSAT_PLUGIN_H_
 
@@ -15,7 +15,7 @@
 namespace dsat {
 namespace detail {
 
-// Runs `body`; an exception becomes a status, with its message left at the host.
+// Runs `body`. An exception becomes a status, and the host gets its message.
 template <class Body>
 dsat_status guarded(const dsat_host* host, Body&& body) noexcept {
   dsat_status code = DSAT_INTERNAL;
@@ -36,7 +36,7 @@ dsat_status guarded(const dsat_host* host, Body&& body) noexcept {
   }
 }
 
-// Has T a `save` and a `restore` that can be called from here?
+// Has T a public, unambiguous `save` and `restore`?
 template <class T, class = void>
 struct OffersSave : std::false_type {};
 template <class T>
@@ -46,8 +46,8 @@ struct OffersRestore : std::false_type {};
 template <class T>
 struct OffersRestore<T, std::void_t<decltype(&T::restore)>> : std::true_type {};
 
-// Has it one at all, private or not? Whoever may see a member, its name is ambiguous in a class that derives from T and
-// from one that has the name too. No class derives from a final one: what that hides is not found.
+// Has T any member of that name, private or inherited? A class that derives from T and from NamesSave has two of them
+// if so, and then the name is ambiguous. A final class has no derived class, so a private member of it is not found.
 struct NamesSave {
   int save;
 };
@@ -68,11 +68,11 @@ struct HasRestore<T, std::void_t<decltype(&WithNames<T, NamesRestore>::restore)>
 
 template <class T>
 inline constexpr bool kSavesState = std::conjunction_v<OffersSave<T>, OffersRestore<T>>;
-// Both or neither. One alone, or one that cannot be called, would keep no state without a word.
+// A class needs both or neither: with one alone, or a private one, its state would be lost silently.
 template <class T>
 inline constexpr bool kStateIsWhole = kSavesState<T> || (!HasSave<T>::value && !HasRestore<T>::value);
 
-// One instance at work: the C vtable, and behind it the author's object.
+// One strategy: the C vtable and the author's object.
 template <class T>
 class Instance {
   static_assert(kStateIsWhole<T>,
@@ -124,14 +124,14 @@ class Instance {
   T object_;
 };
 
-// T's descriptor, kept for the life of the library.
+// T's descriptor. It lives as long as the library.
 template <class T>
 const dsat_descriptor* descriptor() noexcept {
   struct Storage {
     Descriptor text = T::descriptor();
     std::string options_json, study_json;
     dsat_descriptor raw{};
-    // A byte that is not UTF-8 becomes U+FFFD: what dump() throws instead would end the process here.
+    // A byte that is not UTF-8 becomes U+FFFD. An exception of dump() would end the process here.
     static std::string readable(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
     Storage() {
       Json options = Json::array();
@@ -153,7 +153,7 @@ dsat_status create(const dsat_host* host, dsat_str options_json, dsat_strategy**
   return guarded(host, [&] { *out = (new Instance<T>(host, Json::parse(view(options_json))))->vtable(); });
 }
 
-// The factories of the classes Ts: one table for each kind, built once and never changed, so threads may share it.
+// The factories of the classes Ts, one table a kind. The tables are built once, so threads may share them.
 template <class... Ts>
 class Factories {
  public:

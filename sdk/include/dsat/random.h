@@ -1,9 +1,8 @@
-// Random draws that depend on nothing but their name: (seed, stream, draw).
+// Random draws without hidden state: a draw is a hash of (seed, stream, number of the draw).
 //
-// Purpose: a searcher must decide the same for the same events, on every machine and after a restore. A generator with
-//   hidden state would have to be saved and would tie each draw to all that were made before it; here draw `d` of
-//   stream `s` is a hash of both and of the seed, so that nothing needs saving. The integer arithmetic is exact: no
-//   standard distribution is used, because their results differ between libraries.
+// Purpose: a searcher has to decide the same for the same events, on every machine and after a restore. Nothing needs
+//   saving here, and a draw does not depend on the draws of other streams. The integer arithmetic is exact. The
+//   distributions of the standard library are not used, because their results differ between libraries.
 // Threading: plain values.
 #ifndef DSAT_RANDOM_H_
 #define DSAT_RANDOM_H_
@@ -23,8 +22,8 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The draws of one stream, in order. A stream is cheap: make a fresh one for everything that is drawn separately (a
-// lineage, a trial), and no draw moves when another stream draws more.
+// The draws of one stream, in order. A stream is cheap: give each thing that is drawn separately (a lineage, a trial)
+// a stream of its own.
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t substream = 0)
@@ -47,7 +46,7 @@ class Random {
   // Uniform in [0, 1).
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 
-  // Binomial(n, 1/2): heads in n tosses. Exact up to 2^16 tosses, beyond that the normal limit (within a count of it).
+  // Binomial(n, 1/2): heads in n tosses. Exact up to 2^16 tosses, then the normal approximation.
   uint64_t binomial_half(uint64_t n) {
     constexpr uint64_t kExact = 1u << 16;
     if (n > kExact) return binomial_half_of_many(n);
@@ -63,7 +62,7 @@ class Random {
     return count;
   }
 
-  // Twelve uniforms sum to a variance of one; sqrt is exact in IEEE arithmetic, log and cos are not.
+  // The sum of twelve uniforms has a variance of 1. sqrt is exact in IEEE arithmetic; log and cos are not.
   uint64_t binomial_half_of_many(uint64_t n) {
     double normal = -6;
     for (int i = 0; i < 12; ++i) normal += uniform();

@@ -1,11 +1,11 @@
-// The C++ layer over dsat/abi.h: what a searcher or profiler is written with.
+// The C++ layer over dsat/abi.h, for authors of searchers and profilers.
 //
-// Purpose: derive from Searcher<Self> or Profiler<Self>, write start, on_result and on_trial_exited (and save and
-//   restore, together, if the state is worth keeping), name the class in DSAT_PLUGIN. Anything thrown becomes an error
-//   with its message; nothing crosses the boundary.
-// Threading: everything runs on the host's control thread, one call at a time; log may be called from any thread.
+// Purpose: derive from Searcher<Self> or Profiler<Self>, write start, on_result and on_trial_exited (and both save and
+//   restore, if the state is worth keeping), and name the class in DSAT_PLUGIN.
+// Threading: the host calls from its control thread, one call at a time. log may be called from any thread.
 // Ownership: strings and spans in Result and Exit are borrowed for the call.
-// Errors: an op that the host refuses throws dsat::Error. Units: as in dsat/abi.h.
+// Errors: an op that the host refuses throws dsat::Error. Every exception becomes an error with its message.
+// Units: as in dsat/abi.h.
 #ifndef DSAT_SEARCHER_H_
 #define DSAT_SEARCHER_H_
 
@@ -32,7 +32,7 @@ enum class Severity : int32_t { debug = 0, info = 1, warning = 2, error = 3 };
 
 namespace detail {
 
-// JSON makes null of such a number without a word, and the trial would run without the key.
+// dump() writes null for NaN and infinity, and the trial would run without the key. So they are refused.
 inline void refuse_unwritable_numbers(const Json& value, const std::string& where) {
   if (value.is_structured()) {
     for (const auto& item : value.items()) refuse_unwritable_numbers(item.value(), where + "." + item.key());
@@ -42,7 +42,7 @@ inline void refuse_unwritable_numbers(const Json& value, const std::string& wher
   }
 }
 
-// The JSON text of what a plugin hands over. `what` stands in errors.
+// `json` as text for the host. `what` names it in errors.
 inline std::string text_of(const Json& json, const char* what) {
   try {
     return json.dump();
@@ -53,7 +53,7 @@ inline std::string text_of(const Json& json, const char* what) {
 
 }  // namespace detail
 
-// What create_trial asks for; see dsat_trial_request.
+// The argument of create_trial; see dsat_trial_request.
 struct TrialRequest {
   Json overrides = Json::object();
   std::string note;
@@ -61,7 +61,7 @@ struct TrialRequest {
   bool repeat = false;
 };
 
-// A completed trial's measurements. A view: valid during on_result.
+// The measurements of a completed trial; valid during on_result.
 class Result {
  public:
   explicit Result(const dsat_result& raw) : raw_(raw) {}
@@ -80,7 +80,7 @@ class Result {
   const dsat_result& raw_;
 };
 
-// A trial's end. A view: valid during on_trial_exited.
+// The end of a trial; valid during on_trial_exited.
 class Exit {
  public:
   explicit Exit(const dsat_exit& raw) : raw_(raw) {}
@@ -89,12 +89,12 @@ class Exit {
   std::optional<uint64_t> peak_bytes() const {
     return raw_.peak_bytes == 0 ? std::nullopt : std::optional<uint64_t>(raw_.peak_bytes);
   }
-  // A lower bound of the peak of a trial that ran out of memory: what was allocated and what was wanted then.
+  // A lower bound of the peak of a trial that ran out of memory: the memory in use plus the failed allocation.
   std::optional<uint64_t> peak_above_bytes() const {
     const bool is_known = DSAT_HAS(&raw_, dsat_exit, peak_above_bytes) && raw_.peak_above_bytes != 0;
     return is_known ? std::optional<uint64_t>(raw_.peak_above_bytes) : std::nullopt;
   }
-  // How often the allocator gave its cache back: the ceiling is near. 0: never, or unknown.
+  // How often the allocator freed its cache. More than 0: the trial was close to the limit. 0: never, or unknown.
   uint64_t allocator_retries() const {
     return DSAT_HAS(&raw_, dsat_exit, allocator_retries) ? raw_.allocator_retries : 0;
   }
@@ -107,13 +107,13 @@ class Exit {
   const dsat_exit& raw_;
 };
 
-// The host's callbacks, throwing dsat::Error where the host refuses. Copies are cheap handles.
+// The host's callbacks. A refusal throws dsat::Error. Copies are cheap handles.
 class Host {
  public:
   explicit Host(const dsat_host* raw) : raw_(raw) {}
 
-  // The trial's id; nullopt at the trial limit, and after 1,000 requests in a row that cost no trial. Throws for
-  // overrides that JSON cannot hold: NaN, an infinite number, a text that is not UTF-8.
+  // The trial's id. nullopt: the trial limit is reached, or 1,000 requests in a row cost no trial. Throws for overrides
+  // that JSON cannot hold: NaN, an infinite number, a text that is not UTF-8.
   std::optional<TrialId> create_trial(const TrialRequest& request) const {
     const std::string overrides = detail::text_of(request.overrides, "create_trial: overrides");
     detail::refuse_unwritable_numbers(request.overrides, "create_trial: overrides");
@@ -146,7 +146,7 @@ class Host {
   const dsat_host* raw_;
 };
 
-// What a strategy says of itself; see dsat_descriptor.
+// A strategy's description of itself; see dsat_descriptor.
 struct Descriptor {
   std::string id;
   std::string name;
@@ -154,12 +154,12 @@ struct Descriptor {
   std::string summary;
   std::vector<OptionSpec> options;
   uint32_t state_version = 1;
-  Json study{};  // what a searcher wants if the user gives no option: {"zero_stages": [0, 1]}; null: nothing
+  Json study{};  // a searcher's wishes if the user gives no option: {"zero_stages": [0, 1]}; null: none
 };
 
 // A searcher. Self has: static Descriptor descriptor(); Self(Host, const Options&);
 //   void start(const Study&); void on_result(const Result&); void on_trial_exited(const Exit&);
-// and, both or neither and public: std::string save() const; void restore(const Study&, std::string_view state).
+//   both or neither, and public: std::string save() const; void restore(const Study&, std::string_view state);
 template <class Self>
 class Searcher {
  public:
@@ -177,7 +177,7 @@ class Searcher {
   Host host_;
 };
 
-// A profiler: a searcher that also hands over a profile before it finishes.
+// A profiler: a searcher that also hands over a profile.
 template <class Self>
 class Profiler : public Searcher<Self> {
  public:

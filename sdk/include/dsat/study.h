@@ -1,4 +1,4 @@
-// All that a strategy may know of its study: dsat_study.study_json with types. docs/study.md describes each field.
+// A strategy's view of its study: dsat_study.study_json with types. docs/study.md describes each field.
 #ifndef DSAT_STUDY_H_
 #define DSAT_STUDY_H_
 
@@ -13,25 +13,25 @@ namespace dsat {
 
 struct Limits {
   int64_t max_trials = 0;
-  int64_t max_concurrent_trials = 0;  // that can really run at once with the given slots
-  int64_t open_trials = 0;            // that a strategy should keep open, so that no slot waits for its answer
+  int64_t max_concurrent_trials = 0;  // trials that the slots can run at once
+  int64_t open_trials = 0;            // trials that a strategy should keep open, so that no slot waits for it
   int64_t slots = 0;
   int64_t slots_per_trial = 0;
   int64_t data_parallel_size = 0;
-  int64_t profile_trials = 3;  // of the profiler; as many again may replace trials out of memory
+  int64_t profile_trials = 3;  // the profiler's trials; as many again may replace trials out of memory
 };
 
 struct Study {
   uint64_t seed = 0;
   std::string metric;  // canonical name
   bool maximise = true;
-  std::vector<int> zero_stages;  // those that the study may use, ascending
+  std::vector<int> zero_stages;  // allowed stages, ascending
   Json base_config;              // the user's configuration; axes replaced by their first value
   Json space;                    // dsat::config::Space, as JSON
   Limits limits;
   std::optional<uint64_t> device_memory_bytes;
-  Json profile;       // null for a profiler; else what it handed over (docs/profile.md)
-  Json observations;  // array: trials that ended before this strategy started:
+  Json profile;       // the profiler's result (docs/profile.md); null in the profiler's own study
+  Json observations;  // array of the trials that ended before this strategy started:
                       // {trial, config, outcome, metrics | null, peak_bytes | null,
                       // peak_above_bytes | null, allocator_retries}
 
@@ -65,7 +65,7 @@ struct Study {
     return study;
   }
 
-  // The inverse of parse; the seed travels beside it.
+  // The inverse of parse. The seed is not part of the text.
   Json to_json() const {
     Json json{{"metric", metric},
               {"direction", maximise ? "maximize" : "minimize"},

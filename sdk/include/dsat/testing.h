@@ -1,12 +1,12 @@
-// A test bench for searchers and profilers: plays the host, without processes, files or clocks.
+// A test bench for searchers and profilers: a host without processes, files or clocks.
 //
-// Purpose: a plugin's author states a study and a function that answers trials, runs the strategy to its end and looks
-//   at what it asked for. The bench keeps the host's rules: ops take effect together or not at all, only started trials
-//   count against the limit, an identical request gets the first one's result (an observation's, too) as soon as that
-//   is known, every trial of an accepted event ends exactly once, and results come before exits.
-// Threading: one thread; as with dsat-host, a strategy may log from any, and any other op is refused there. Ownership:
-// a Bench owns its strategy; the factory must outlive it. Errors: a strategy's failure ends the run and stands in
-// error(); misuse of the bench itself throws dsat::Error.
+// Purpose: a plugin's author gives a study and a function that answers trials, runs the strategy to its end and looks
+//   at its requests. The bench keeps the host's rules: the ops of an event take effect together or not at all; only
+//   started trials count against the limit; an identical request gets the result of the first one (or of an
+//   observation) once that is known; every trial of an accepted event ends exactly once; results come before exits.
+// Threading: one thread. As with dsat-host, a strategy may log from any thread; other ops are refused there.
+// Ownership: a Bench owns its strategy. The factory must outlive the Bench.
+// Errors: a strategy's failure ends the run, and error() has its text. Misuse of the bench throws dsat::Error.
 //
 //   dsat::testing::Bench bench(dsat::testing::factory<MySearcher>(), "my.searcher", study, answer);
 //   bench.run();
@@ -33,14 +33,14 @@
 
 namespace dsat::testing {
 
-// The factory of a class that is linked into the test; that of a loaded library comes from its entry's get_factory.
+// The factory of a class that is linked into the test. A loaded library has its own: get_factory of its entry.
 template <class T>
 const dsat_factory& factory() {
   return *static_cast<const dsat_factory*>(detail::Factories<T>::get(T::kFactoryId));
 }
 
-// The ops of the event that is being handled. Outside of Bench, because an optional of a nested class with default
-// members is not default-constructible inside the class around it (clang).
+// The ops of the current event. The struct stands outside of Bench for clang: inside, an optional of a class with
+// default members is not default-constructible.
 struct PendingOps {
   std::vector<Trial> created;
   std::vector<TrialId> stopped;
@@ -50,7 +50,7 @@ struct PendingOps {
   std::optional<Json> profile;
 };
 
-// All that a study has come to: what a bench takes over from another one.
+// The state of a study. A bench can take it over from another bench.
 struct Progress {
   std::vector<Trial> open, asked;
   std::vector<Ended> ended;
@@ -76,7 +76,7 @@ class Bench {
     if (call([&] { return factory.create(descriptor->id, &host_, detail::str(values), &strategy_); }) != DSAT_OK) {
       fail("create");
     } else if (!rules::is_complete(strategy_)) {
-      strategy_ = nullptr;  // there may be no way to destroy it
+      strategy_ = nullptr;  // its destroy may be missing
       error_ = "create: it returned an incomplete strategy: start, on_result, on_trial_exited, destroy are needed";
     }
   }
@@ -86,10 +86,10 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  // Which of the running trials ends next: an index below `running`. Default: the oldest.
+  // Chooses which running trial ends next: an index below `running`. Default: the oldest trial.
   void end_in_order(std::function<size_t(size_t running)> order) { order_ = std::move(order); }
 
-  // Starts, then ends trials until the study ends. Returns false if the strategy failed.
+  // Starts the strategy and ends trials until the study ends. False: the strategy failed.
   bool run() {
     start();
     while (step()) {
@@ -97,8 +97,7 @@ class Bench {
     return error_.empty();
   }
 
-  // From here on the host grants so many trials, as after `dsat-host resume --max-trials`; the strategy's study keeps
-  // the limit of its start.
+  // Changes the trial limit, as `dsat-host resume --max-trials` does. The strategy's Study keeps the old one.
   void raise_limit(int64_t max_trials) { study_.limits.max_trials = max_trials; }
 
   void start() {
@@ -108,7 +107,7 @@ class Bench {
     stop_open_trials();
   }
 
-  // Ends one running trial, or a duplicate whose answer is known. False: none is open, or the study has ended.
+  // Ends one running trial, or a duplicate whose answer is known. False: no trial is open, or the study has ended.
   bool step() {
     if (so_far_.finished || !error_.empty() || so_far_.open.empty()) return false;
     const size_t index = next_to_end();
@@ -119,12 +118,12 @@ class Bench {
     return error_.empty() && !so_far_.finished;
   }
 
-  // The strategy's state; empty when it keeps none.
+  // Does the strategy implement save and restore?
   bool keeps_state() const {
     return strategy_ != nullptr && strategy_->save != nullptr && strategy_->restore != nullptr;
   }
 
-  // What the strategy saved; where it failed, error() says so.
+  // The saved state; empty if the strategy keeps none. On a failure error() has the reason.
   std::string save() {
     std::string state;
     if (strategy_ == nullptr || strategy_->save == nullptr) return state;
@@ -136,13 +135,13 @@ class Bench {
     return state;
   }
 
-  // Gives the strategy a state that it may refuse; true: it has taken it.
+  // Restores a state. False: the strategy refused it.
   bool restore(std::string_view state) {
     if (strategy_ == nullptr || strategy_->restore == nullptr) return false;
     return call_restore(state) == DSAT_OK;
   }
 
-  // Takes over `other`'s study, at its present point, with the state that its strategy saved.
+  // Takes over the study of `other` at its present point, with the saved state of its strategy.
   void restore_from(Bench& other) {
     const std::string state = other.save();
     so_far_ = other.so_far_;
@@ -150,7 +149,7 @@ class Bench {
     if (call_restore(state) != DSAT_OK) fail("restore");
   }
 
-  // What the strategy did, in order.
+  // The trials that the strategy asked for and their ends, in order.
   const std::vector<Trial>& asked() const { return so_far_.asked; }
   const std::vector<Ended>& ended() const { return so_far_.ended; }
   size_t open() const { return so_far_.open.size(); }
@@ -161,8 +160,8 @@ class Bench {
   const Json& profile() const { return so_far_.profile; }
   const std::vector<std::string>& logs() const { return logs_; }
   const std::string& error() const { return error_; }  // empty: nothing failed
-  // An op that came outside of a call, or from another thread: it is refused, and the strategy need not have failed.
-  // Empty: there was none.
+  // An op that came outside of a call or from another thread, and was refused. Empty: there was none. The strategy may
+  // have ignored the refusal.
   std::string stray_op() const {
     const std::lock_guard<std::mutex> lock(logs_mutex_);
     return stray_op_;
@@ -181,7 +180,7 @@ class Bench {
   }
 
  private:
-  // The profile's trials have the first ids, count against the limit, and are not run again.
+  // The profile's trials have the first ids and count against the limit. Observed trials are not run again.
   void go_on_after_the_profile() {
     const auto take = [this](TrialId id) { so_far_.next_id = std::max<TrialId>(so_far_.next_id, id + 1); };
     if (study_.profile.is_object()) {
@@ -198,7 +197,7 @@ class Bench {
   }
 
   void log(std::string_view text) {
-    constexpr size_t kMostLines = 10000;  // as the host keeps of one plugin
+    constexpr size_t kMostLines = 10000;  // the host's limit for one plugin
     const std::lock_guard<std::mutex> lock(logs_mutex_);
     if (logs_.size() < kMostLines) logs_.emplace_back(text);
   }
@@ -241,7 +240,7 @@ class Bench {
 
   bool in_a_call() const { return caller_.load() == std::this_thread::get_id(); }
 
-  // Runs an op if one is legal now, as the host does.
+  // Runs an op if it is legal now.
   template <class Body>
   static dsat_status op(const dsat_host* host, const char* name, const Body& body) noexcept {
     if (host == nullptr) return DSAT_INVALID_ARGUMENT;
@@ -258,7 +257,7 @@ class Bench {
     }
   }
 
-  // Nothing here belongs to this thread but what the mutex guards.
+  // Another thread may run this. So it uses only members that the mutex guards.
   dsat_status refuse_stray(const char* name) {
     const std::string line = std::string(name) + " is refused: it came outside of a call, or from another thread";
     log(line);
@@ -309,14 +308,14 @@ class Bench {
     return DSAT_OK;
   }
 
-  // The latest requests of this event.
+  // The number of duplicates at the end of this event's requests.
   int64_t duplicates_in_a_row() const {
     const auto& created = pending_->created;
     const auto costs_a_run = [](const Trial& trial) { return !trial.duplicate; };
     return std::find_if(created.rbegin(), created.rend(), costs_a_run) - created.rbegin();
   }
 
-  // The earlier trial that answers for this configuration.
+  // The earlier trial whose result answers this configuration.
   std::optional<TrialId> answering(const std::string& identity) const {
     for (const auto& [id, known] : so_far_.known) {
       if (known.identity == identity && known.holds()) return id;
@@ -341,7 +340,7 @@ class Bench {
     return DSAT_OK;
   }
 
-  // A study that has a profile already is a searcher's.
+  // A study that already has a profile belongs to a searcher, which may not set one.
   dsat_status set_profile(dsat_str text) {
     if (study_.profile.is_object()) return refuse(DSAT_FAILED_PRECONDITION, "only a profiler has a profile");
     Json profile = Json::parse(detail::view(text), nullptr, false);
@@ -351,14 +350,14 @@ class Bench {
     return DSAT_OK;
   }
 
-  // The study as it crosses the boundary; its text lives as long as the call.
+  // Calls with the study in the form of the ABI. Its text lives as long as the call.
   template <class Call>
   dsat_status with_study(const Call& call) const {
     const std::string json = study_.to_json().dump();
     return call(dsat_study{sizeof(dsat_study), 0, study_.seed, detail::str(json)});
   }
 
-  // Calls the strategy: until it returns, its ops have to come from this thread.
+  // Calls the strategy. Until it returns, ops have to come from this thread.
   template <class Body>
   dsat_status call(const Body& body) {
     message_.clear();
@@ -375,11 +374,11 @@ class Bench {
     });
   }
 
-  // Hands one event to the strategy; commits its ops if it succeeds.
+  // Delivers one event to the strategy, and commits its ops if it succeeds.
   template <class Body>
   void event(const char* name, const Body& body) {
     pending_.emplace();
-    pending_->finish = so_far_.finished;  // then no op is legal any more
+    pending_->finish = so_far_.finished;  // no op is legal after finish
     const dsat_status status = call(body);
     PendingOps done = std::move(*pending_);
     pending_.reset();
@@ -402,7 +401,7 @@ class Bench {
     }
   }
 
-  // After finish the trials that are still open are stopped; the strategy gets their exits.
+  // Stops the trials that are open after finish. The strategy gets their exits.
   void stop_open_trials() {
     while (so_far_.finished && error_.empty() && !so_far_.open.empty()) {
       const Trial trial = so_far_.open.front();
@@ -415,7 +414,7 @@ class Bench {
     return std::find(so_far_.stopped.begin(), so_far_.stopped.end(), trial.id) != so_far_.stopped.end();
   }
 
-  // An index of the open trials. A duplicate takes no slot: it ends when its original has ended, and then at once.
+  // The open trial that ends next, by its index. A duplicate takes no slot: it ends as soon as its original has ended.
   size_t next_to_end() const {
     const auto most = static_cast<size_t>(study_.limits.max_concurrent_trials);
     std::vector<size_t> running;
@@ -463,7 +462,7 @@ class Bench {
     event("on_trial_exited", [&] { return strategy_->on_trial_exited(strategy_, &exit); });
   }
 
-  // A strategy tells mostly that something was refused; the bench knows why.
+  // A strategy's own message often lacks the reason of a refusal. The bench adds it.
   void fail(const char* where) {
     const std::string why = refusal_.empty() ? stray_op() : refusal_;
     error_ = std::string(where) + ": " +
@@ -480,7 +479,7 @@ class Bench {
   dsat_strategy* strategy_ = nullptr;
   std::optional<PendingOps> pending_;
   Progress so_far_;
-  std::atomic<std::thread::id> caller_{};  // the thread that the call in progress is made on
+  std::atomic<std::thread::id> caller_{};  // the thread of the call in progress
   std::string op_, message_, refusal_, error_;
   mutable std::mutex logs_mutex_;
   std::vector<std::string> logs_;

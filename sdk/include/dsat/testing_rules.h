@@ -1,6 +1,6 @@
 // The host's rules that the test bench (dsat/testing.h) keeps, one function each.
 //
-// Threading: pure functions. Errors: a wrong option is a dsat::Error, one line: what, where, what to do.
+// Threading: pure functions. Errors: a wrong option throws dsat::Error.
 #ifndef DSAT_TESTING_RULES_H_
 #define DSAT_TESTING_RULES_H_
 
@@ -13,16 +13,16 @@
 
 namespace dsat::testing::rules {
 
-// After so many duplicates in a row a request is refused.
+// The number of duplicates in a row after which a request is refused.
 inline constexpr int64_t kFruitlessRequests = 1000;
 
-// Has a strategy all that every one must have?
+// Has the strategy all functions that the ABI requires?
 inline bool is_complete(const dsat_strategy* strategy) {
   return strategy != nullptr && DSAT_HAS(strategy, dsat_strategy, destroy) && strategy->start != nullptr &&
          strategy->on_result != nullptr && strategy->on_trial_exited != nullptr && strategy->destroy != nullptr;
 }
 
-// A study as the host hands it out: it has slots, and a searcher that keeps `open_trials` open keeps them busy.
+// Fills in missing limits as the host does: at least one slot, and enough open trials to keep the slots busy.
 inline Study complete(Study study) {
   if (!study.base_config.is_object()) study.base_config = Json::object();
   Limits& limits = study.limits;
@@ -34,7 +34,7 @@ inline Study complete(Study study) {
   return study;
 }
 
-// The number at a place of a configuration, whatever else stands there; 0: no number that a T can hold.
+// The number at a place of a configuration. 0: no number there, or T cannot hold it.
 template <class T>
 T whole_number(const Json& config, const Json::json_pointer& place) {
   if (!config.contains(place)) return 0;
@@ -42,7 +42,7 @@ T whole_number(const Json& config, const Json::json_pointer& place) {
   return value.is_number() && detail::is_held_by<T>(value) ? value.get<T>() : T{0};
 }
 
-// Sorted keys; a number without a fraction is an integer.
+// The same value with sorted keys. A number without a fraction becomes an integer.
 inline nlohmann::json normalised(const Json& value) {
   if (value.is_object()) {
     nlohmann::json sorted = nlohmann::json::object();
@@ -62,14 +62,14 @@ inline nlohmann::json normalised(const Json& value) {
   return nlohmann::json(value);
 }
 
-// Does this trial only measure the model's size?
+// Does this trial measure the model's size only?
 inline bool measures_the_model(const Json& config) {
   const auto pointer = "/autotuning/model_info/profile"_json_pointer;
   return config.contains(pointer) && config[pointer] == true;
 }
 
-// Two trials are the same if and only if these texts are equal (docs/configuration.md, "Identity"). Batch sizes are
-// left out where they follow from the rest, so that a configuration with all of them equals one without.
+// Two trials are the same if and only if these texts are equal (docs/configuration.md, "Identity"). Batch sizes that
+// follow from other ones are left out, so that a configuration with all of them equals one without.
 inline std::string identity(const Json& config, bool global_batch) {
   nlohmann::json sorted = normalised(config);
   sorted.erase("train_batch_size");
@@ -77,7 +77,7 @@ inline std::string identity(const Json& config, bool global_batch) {
     if (!sorted.contains(key) || !sorted[key].is_number()) sorted[key] = 1;
   }
   if (global_batch) sorted.erase("gradient_accumulation_steps");
-  // Only the size of the trial counts in this section, where a study tunes it.
+  // In the section autotuning only the size of the trial counts.
   const nlohmann::json section = sorted.value("autotuning", nlohmann::json());
   sorted.erase("autotuning");
   if (section.is_object() && section.contains("num_gpus") && section.contains("num_nodes")) {
@@ -87,7 +87,7 @@ inline std::string identity(const Json& config, bool global_batch) {
   return measures_the_model(config) ? text + " model_info" : text;
 }
 
-// What is wrong with a value of a declared option; empty: nothing.
+// The problem with a value of a declared option; empty: none.
 inline std::string option_problem(const Json& option, const Json& value) {
   const std::string type = option.at("type").get<std::string>();
   const bool fits = type == "int"      ? value.is_number_integer()
@@ -102,7 +102,7 @@ inline std::string option_problem(const Json& option, const Json& value) {
   return offered ? "" : "none of its choices " + choices.dump();
 }
 
-// A value for every declared option: the given one, else its default.
+// A value for every declared option: the given value, else the default.
 inline Json option_values(const Json& declared, const Json& given) {
   Json values = Json::object();
   for (const Json& option : declared) {
@@ -117,7 +117,7 @@ inline Json option_values(const Json& declared, const Json& given) {
   return values;
 }
 
-// What is wrong with a profile; empty: nothing. The host looks at the optional members too (docs/profile.md).
+// The problem with a profile; empty: none. The host checks the optional members too (docs/profile.md).
 inline std::string profile_problem(const Json& profile) {
   if (!profile.is_object()) return "profile_json is not a JSON object";
   for (const char* needed : {"schema", "num_params"}) {
@@ -130,7 +130,7 @@ inline std::string profile_problem(const Json& profile) {
   return trained <= size ? "" : "trainable_num_params: " + trained.dump() + " is above num_params " + size.dump();
 }
 
-// -1 where the host ended the command, or nothing ran.
+// -1: the host ended the command, or no command ran.
 inline int32_t exit_code_of(Outcome outcome) {
   if (outcome == Outcome::completed) return 0;
   return outcome == Outcome::failed || outcome == Outcome::out_of_memory ? 1 : -1;

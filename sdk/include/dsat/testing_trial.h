@@ -1,7 +1,6 @@
-// A trial on the test bench (dsat/testing.h): as it was asked for, and how it ended.
+// A trial on the test bench (dsat/testing.h): the request and the end.
 //
-// Threading: plain values and pure functions. Errors: none; an observation that is none throws what the JSON library
-// does.
+// Threading: plain values and pure functions. Errors: a malformed observation throws an exception of the JSON library.
 #ifndef DSAT_TESTING_TRIAL_H_
 #define DSAT_TESTING_TRIAL_H_
 
@@ -17,7 +16,7 @@
 
 namespace dsat::testing {
 
-// A trial as it was asked for.
+// A requested trial.
 struct Trial {
   TrialId id = kNoTrial;
   TrialId parent = kNoTrial;
@@ -25,23 +24,23 @@ struct Trial {
   Json config;  // the study's base configuration with the overrides merged over it
   std::string note;
   bool repeat = false;
-  bool duplicate = false;  // answered from an earlier trial's result; cost nothing
+  bool duplicate = false;  // the result of an earlier trial answers it, so it costs nothing
   TrialId duplicate_of = kNoTrial;
-  std::string identity;  // equal to that of every other trial of the same configuration
-  // 0 where the configuration has no such number: a strategy may have asked for anything.
+  std::string identity;  // equal for all trials of the same configuration
+  // 0: the configuration has no such number.
   int64_t micro_batch() const {
     return rules::whole_number<int64_t>(config, "/train_micro_batch_size_per_gpu"_json_pointer);
   }
   int stage() const { return rules::whole_number<int>(config, "/zero_optimization/stage"_json_pointer); }
 };
 
-// How it ended.
+// The end of a trial.
 struct Answer {
   Outcome outcome = Outcome::completed;
-  std::map<std::string, double> metrics;  // of a completed one
+  std::map<std::string, double> metrics;  // of a completed trial
   std::optional<uint64_t> peak_bytes;
   std::string reason;
-  std::optional<uint64_t> peak_above_bytes{};  // of one out of memory: see Exit
+  std::optional<uint64_t> peak_above_bytes{};  // of a trial out of memory: see Exit
   uint64_t allocator_retries = 0;
   static Answer completed(std::map<std::string, double> metrics, std::optional<uint64_t> peak_bytes = std::nullopt) {
     return {Outcome::completed, std::move(metrics), peak_bytes, ""};
@@ -58,7 +57,7 @@ struct Ended {
   Answer answer;
 };
 
-// The end of a trial that a study has observed before its strategy started.
+// The end of an observed trial.
 inline Answer answer_of(const Json& observation) {
   const auto bytes = [&](const char* name) {
     const Json value = observation.value(name, Json());
@@ -85,11 +84,11 @@ inline void merge(Json& base, const Json& source) {
   }
 }
 
-// A trial that later ones of the same configuration are answered from; without an answer while it is open.
+// A trial whose result answers later trials of the same configuration; no answer while it is open.
 struct Known {
   std::string identity;
   std::optional<Answer> answer;
-  // One that was stopped or lost has measured nothing.
+  // A stopped or lost trial has measured nothing.
   bool holds() const { return !answer || (answer->outcome != Outcome::stopped && answer->outcome != Outcome::lost); }
 };
 

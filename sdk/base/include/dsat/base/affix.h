@@ -1,4 +1,4 @@
-// How a text begins and ends. Threading: pure functions.
+// Prefixes and suffixes of texts. Threading: pure functions.
 #ifndef DSAT_BASE_AFFIX_H_
 #define DSAT_BASE_AFFIX_H_
 
@@ -6,7 +6,6 @@
 
 namespace dsat {
 
-// Any text begins and ends with the empty one.
 constexpr bool starts_with(std::string_view text, std::string_view head) { return text.substr(0, head.size()) == head; }
 
 constexpr bool ends_with(std::string_view text, std::string_view tail) {

@@ -1,9 +1,8 @@
-// Whole files: read with a bound, written so that a reader and a power cut find the old file or the new one.
+// Files as a whole. Reads have a bound. After a write, a reader and a power cut find the old file or the new one.
 //
-// Only regular files are read: to read a pipe means to wait, and a device has no end. A file that a user names may be a
-// pipe as well (try_read_input), because the user knows who writes to it. Threading: no state of its own; two threads
-// may not write the same file at once. Errors: dsat::Error, one line that names file, action and cause, with code
-// DSAT_INTERNAL. If a user named the file, the caller puts the problem in words for that user.
+// Only regular files are read, because a pipe may block and a device has no end. A file that a user names may be a pipe
+// too (try_read_input). Threading: no state; two threads may not write the same file at once. Errors: dsat::Error, one
+// line that names file, action and cause, with code DSAT_INTERNAL.
 #ifndef DSAT_BASE_FILES_H_
 #define DSAT_BASE_FILES_H_
 
@@ -16,13 +15,13 @@
 
 namespace dsat {
 
-// No configuration, result or scenario that a person or a trial writes is as large. A larger file is not read.
+// Larger files are not read. No configuration, result or scenario comes near this size.
 inline constexpr size_t kMaxFileBytes = size_t{256} << 20;
 
-// How long a pipe may be silent. Whatever writes a configuration is done by then.
+// The longest silence of a pipe.
 inline constexpr std::chrono::milliseconds kPipePatience = std::chrono::minutes(1);
 
-// Why a file cannot be read, or its bytes.
+// The bytes of a file, or the reason why it cannot be read.
 struct FileText {
   std::string bytes;
   std::string problem;  // empty: `bytes` is the whole file; else "it is a folder", "Permission denied", ...
@@ -30,46 +29,45 @@ struct FileText {
 };
 FileText try_read_file(const std::filesystem::path& file, size_t max_bytes = kMaxFileBytes);
 
-// A regular file, or a pipe such as a shell's <(COMMAND), which is read to its end and is empty afterwards. A pipe that
-// is silent for `patience` is a problem; the time before its first writer counts too.
+// Reads a regular file, or a pipe such as a shell's <(COMMAND) to its end. A pipe that is silent for `patience`, even
+// before its first writer, is a problem.
 FileText try_read_input(const std::filesystem::path& file, std::chrono::milliseconds patience = kPipePatience,
                         size_t max_bytes = kMaxFileBytes);
 
 // Throws Error "cannot read FILE: PROBLEM".
 std::string read_file(const std::filesystem::path& file, size_t max_bytes = kMaxFileBytes);
 
-// The last `max_bytes` of a regular file; empty: it cannot be read.
+// The last `max_bytes` of a regular file; empty if it cannot be read.
 std::string read_tail(const std::filesystem::path& file, size_t max_bytes);
 
-// synced: on disk when the call returns. renamed: every reader finds the whole file or none, but the machine may stop
-// before it is on disk. It takes a tenth of the time and is for files that can be made again.
+// synced: the file is on disk when the call returns. renamed: every reader finds the whole file or none, but a crash of
+// the machine may lose it. This takes a tenth of the time and is for files that can be made again.
 enum class Durability { synced, renamed };
 
-// Who may open a new file: everybody whom the umask allows, or its owner alone (arguments and environments may hold
-// secrets).
+// The readers of a new file: everybody whom the umask allows, or the owner alone, for files that may hold secrets.
 enum class Access { by_umask, owner };
 
-// Writes a temporary file beside `file`, renames it over `file`, and syncs both as asked. If it throws Error, the old
-// file is untouched and nothing is left behind.
+// Writes a temporary file beside `file` and renames it over `file`. If it throws Error, the old file is untouched and
+// the temporary file is gone.
 void write_file_atomically(const std::filesystem::path& file, std::string_view bytes,
                            Durability durability = Durability::synced, Access access = Access::by_umask);
 
-// Writes to disk which names were created, renamed or removed in a folder. Does nothing on a file system that cannot
-// sync a folder. Throws Error.
+// Syncs the names in a folder to disk, after files were created, renamed or removed. Does nothing on a file system
+// without that operation. Throws Error.
 void sync_folder(const std::filesystem::path& folder);
 
-// A file that one writer writes; earlier content is gone. The destructor closes it. Throws Error.
+// A file for one writer. Earlier content is gone. The destructor closes the file. Throws Error.
 class NewFile {
  public:
-  // `shown`: how errors name it; empty: as `path`.
+  // `shown`: the file's name in errors; empty: `path`.
   explicit NewFile(const std::filesystem::path& path, std::string shown = {}, Access access = Access::by_umask);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
   void write(const void* data, size_t bytes);
-  void sync();   // returns when the disk has it
-  void close();  // throws for a late write error; the destructor cannot
+  void sync();   // returns when the file is on disk
+  void close();  // throws if a late write fails; the destructor cannot
 
  private:
   std::string shown_;

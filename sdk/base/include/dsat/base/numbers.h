@@ -1,6 +1,6 @@
-// Numbers as people and programs write them. The whole text must be the number: no blank, no unit, no rest.
+// Numbers from text. The whole text must be the number: no blank, no unit.
 //
-// Threading: pure functions, the same under every locale. Errors: nullopt; the caller knows what the number is for.
+// Threading: pure functions, the same under every locale. Errors: nullopt.
 #ifndef DSAT_BASE_NUMBERS_H_
 #define DSAT_BASE_NUMBERS_H_
 
@@ -15,10 +15,10 @@ namespace dsat {
 std::optional<int64_t> parse_integer(std::string_view text, int64_t low = std::numeric_limits<int64_t>::min(),
                                      int64_t high = std::numeric_limits<int64_t>::max());
 
-// A whole number from 0 to the largest int: an index, a rank, a number of slots.
+// A whole number from 0 to the largest int.
 std::optional<int> parse_count(std::string_view text);
 
-// A finite decimal number, with or without an exponent. nullopt for "nan", "inf" and numbers that no double holds.
+// A finite decimal number, with or without an exponent. "nan", "inf" and numbers out of a double's range: nullopt.
 std::optional<double> parse_number(std::string_view text);
 
 }  // namespace dsat

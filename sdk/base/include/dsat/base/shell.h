@@ -1,4 +1,4 @@
-// Commands as a POSIX shell reads them back. All text for a shell is made here.
+// Text for a POSIX shell.
 //
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_BASE_SHELL_H_
@@ -10,17 +10,17 @@
 
 namespace dsat {
 
-// One word. Letters, digits and _@%+=:,./- stand as they are; everything else is quoted.
+// A word. Letters, digits and _@%+=:,./- need no quotes; any other word is quoted.
 std::string shell_quote(std::string_view word);
 
-// A command: its words quoted, one blank between them. A first word such as a=b stays a word and assigns nothing.
+// A command: its quoted words with blanks between them. A first word such as a=b assigns no variable.
 std::string shell_join(const std::vector<std::string>& argv);
 
-// A name that a shell takes for a variable's: letters, digits and _, no digit first.
+// Is this a legal name of a shell variable: letters, digits and _, no digit first?
 bool is_variable_name(std::string_view name);
 
-// The command with "NAME=value" variables, run in a folder: cd FOLDER && NAME=value COMMAND. A variable whose name a
-// shell does not allow is given through env(1), quoted.
+// A command with "NAME=value" variables in a folder: cd FOLDER && NAME=value COMMAND. env(1) sets a variable whose name
+// a shell does not allow.
 std::string shell_command(std::string_view folder, const std::vector<std::string>& variables,
                           const std::vector<std::string>& argv);
 

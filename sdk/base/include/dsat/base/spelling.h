@@ -1,4 +1,4 @@
-// How far a misspelt name is from the known ones: what suggestions are made from. Threading: pure functions.
+// The distance of a misspelt name from the known names, for suggestions. Threading: pure functions.
 #ifndef DSAT_BASE_SPELLING_H_
 #define DSAT_BASE_SPELLING_H_
 
@@ -9,14 +9,14 @@
 
 namespace dsat {
 
-// Damerau-Levenshtein distance (neighbouring letters swapped count one; no letter is edited twice). A distance of
-// `enough` or more is `enough`: the search for it ends early.
+// Damerau-Levenshtein distance: a swap of neighbouring letters counts one, and no letter is edited twice. The search
+// ends at `enough`, which then is the answer.
 size_t edit_distance(std::string_view a, std::string_view b, size_t enough = SIZE_MAX);
 
-// How many edits still count as a slip in a typed name: two, or a quarter of its letters if it is long.
+// The number of edits that still count as a slip: two, or a quarter of the letters of a long name.
 size_t slip_tolerance(std::string_view typed);
 
-// The known name nearest to `typed`, at most `tolerance` edits away, the first of several; empty: none is that near.
+// The known name nearest to `typed`, the first of several. Empty: none is within `tolerance` edits.
 std::string_view nearest_name(std::string_view typed, const std::vector<std::string_view>& known, size_t tolerance);
 
 }  // namespace dsat

@@ -1,4 +1,4 @@
-// Text that is a list. Threading: pure function.
+// Lists in a text. Threading: pure function.
 #ifndef DSAT_BASE_SPLIT_H_
 #define DSAT_BASE_SPLIT_H_
 
@@ -8,7 +8,7 @@
 
 namespace dsat {
 
-// The parts between the separators, empty ones too: one part more than there are separators.
+// The parts between the separators, empty parts too.
 std::vector<std::string> split(std::string_view text, char separator);
 
 }  // namespace dsat

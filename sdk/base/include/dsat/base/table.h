@@ -7,8 +7,9 @@
 
 namespace dsat {
 
-// The first row is the heading; other rows may have fewer cells. Columns are two blanks apart. Those that `right` marks
-// are flush right, the others flush left. Widths count characters, not bytes. No line ends in a blank.
+// The first row is the heading. Rows may have fewer cells. Two blanks separate columns. The columns in `right` are
+// flush
+// right. Widths count characters, not bytes. No line ends in a blank.
 std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right = {});
 
 }  // namespace dsat

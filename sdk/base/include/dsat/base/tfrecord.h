@@ -11,19 +11,19 @@
 
 namespace dsat {
 
-// CRC-32C (Castagnoli), and TFRecord's mask of it, which lets a record hold records.
+// CRC-32C (Castagnoli), and the masked form of TFRecord, which is safe for records inside records.
 uint32_t crc32c(std::string_view bytes);
 uint32_t masked_crc32c(std::string_view bytes);
-// length, its checksum, bytes, their checksum; little-endian.
+// The length, its checksum, the bytes, their checksum; little-endian.
 std::string tfrecord(std::string_view bytes);
 
-// A message under construction: fields in the order in which they are added.
+// A message under construction: fields in the order of the calls.
 class ProtoMessage {
  public:
   ProtoMessage& add_varint(int field, uint64_t value);
   ProtoMessage& add_double(int field, double value);
   ProtoMessage& add_float(int field, float value);
-  ProtoMessage& add_bytes(int field, std::string_view bytes);  // texts and messages, too
+  ProtoMessage& add_bytes(int field, std::string_view bytes);  // also for texts and messages
   const std::string& bytes() const { return bytes_; }
 
  private:

@@ -1,4 +1,4 @@
-// UTF-8 text: where it is not well-formed, where people see a place in it, and how wide a terminal shows it.
+// UTF-8 text: whether it is well-formed, line and column of a byte, and its width on a terminal.
 //
 // Threading: pure functions. Errors: none; any bytes are allowed.
 #ifndef DSAT_BASE_UTF8_H_
@@ -14,25 +14,25 @@ namespace dsat {
 // The offset of the first byte that is not well-formed UTF-8 (overlong forms and surrogates included), or npos.
 size_t first_invalid_utf8(std::string_view text);
 
-// "3:14" for the byte at `offset`: lines and columns count from 1, columns in characters and not in bytes.
+// "3:14" for the byte at `offset`. Lines and columns count from 1; a column is a character.
 std::string line_and_column(std::string_view text, size_t offset);
 
-// Columns that a terminal needs for `text`: two for a wide character (Chinese, Japanese, Korean, most emoji), none for
-// a mark that combines with the one before it, one for any other.
+// The columns that a terminal needs for `text`: two for a wide character (Chinese, Japanese, Korean, most emoji), none
+// for a combining mark, one for any other.
 size_t display_width(std::string_view text);
 
-// At most `max_width` columns; a longer text is cut and ends in "...".
+// The text, cut to `max_width` columns. A cut text ends in "...".
 std::string shortened(std::string_view text, size_t max_width);
 
-// One line that a terminal or a JSON document takes as it is. Colours and other terminal escapes, control characters
-// (C0, C1; line breaks too) and bidirectional overrides are left out, and so are blanks at the end. A tab becomes a
-// blank, a byte that is not UTF-8 becomes U+FFFD.
+// The text as one line that is safe on a terminal and in JSON. Left out are terminal escapes, control characters (C0,
+// C1, line breaks), bidirectional overrides and blanks at the end. A tab becomes a blank, a byte that is not UTF-8
+// becomes U+FFFD.
 std::string printable_line(std::string_view text);
 
-// The same for text of many lines: \n stays, and so do empty lines and the blanks that indent.
+// The same for many lines: line breaks, empty lines and indentation stay.
 std::string printable_text(std::string_view text);
 
-// The lines of `text` that are not empty, each made printable. They end at \n and at \r, as progress bars print it.
+// The lines of `text` that are not empty, each made printable. A line ends at \n or \r, as progress bars print them.
 std::vector<std::string> printable_lines(std::string_view text);
 
 }  // namespace dsat

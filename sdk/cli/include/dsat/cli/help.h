@@ -8,8 +8,8 @@
 
 namespace dsat::cli_kit {
 
-// The options by group, in the order in which they were declared, each with its default and its other spellings. Lines
-// are at most `columns` wide.
+// The options by group, in the order of declaration, each with its default and its other spellings. No line is wider
+// than `columns`.
 std::string help_text(const OptionSet& set, unsigned columns);
 
 }  // namespace dsat::cli_kit

@@ -1,4 +1,4 @@
-// One option of a command line, declared once: how it is spelt, what it takes, what --help writes about it.
+// One option of a command line: its spellings, its values, its text in --help.
 //
 //   Option::integer("max-trials", "trials to run at most").from(1).also("-mt").by_default(50)
 //
@@ -13,32 +13,32 @@
 
 namespace dsat::cli_kit {
 
-// How many tokens belong to an option.
+// The number of tokens that belong to an option.
 enum class Takes {
   nothing,      // a switch
-  value,        // the next token, or what follows "="
-  attached,     // what follows "="; alone it means "true"
-  words,        // one or more tokens, as long as they are among the option's words
+  value,        // the next token, or the text after "="
+  attached,     // the text after "="; without "=" the value is "true"
+  words,        // one or more tokens, while they are among the option's words
   several,      // one or more tokens, up to the next option
-  config_file,  // the next token if it ends in .json, or what follows "="; alone it is a switch
+  config_file,  // the next token if it ends in .json, or the text after "="; otherwise a switch
 };
 
-// What the text of each value has to be.
+// The kind of each value.
 enum class ValueKind {
   text,
   path,      // not empty
   integer,   // from `low` to `high`, or one of `words`
   number,    // from `low` to `high`, an exponent allowed: 7.5e9
-  size,      // of memory, at least `low` and above 0: 512MiB
+  size,      // memory of at least `low` and more than 0: 512MiB
   duration,  // above 0: 90s, 15m, 2h
   choice,    // one of `words`
 };
 
-// What a second occurrence does.
+// The meaning of a second occurrence.
 enum class Again {
   is_refused,
-  replaces,  // the last one holds
-  adds,      // all values hold, in their order
+  replaces,  // the last value counts
+  adds,      // all values count, in their order
 };
 
 struct Option {
@@ -54,7 +54,7 @@ struct Option {
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   static constexpr int64_t kLargestInt = std::numeric_limits<int>::max();
 
-  // Memory that can only be large: a number below it lacks its unit.
+  // A smaller number of bytes lacks its unit, for a value that can only be large.
   static constexpr int64_t kLeastMemory = 1 << 20;
 
   Option also(std::string spelling) &&;  // dashes included: "-mt"
@@ -62,11 +62,11 @@ struct Option {
   Option or_word(std::string word) &&;      // in place of an integer: "auto"
   Option by_default(std::string shown) &&;  // for --help; the program itself holds the default
   Option by_default(int64_t shown) &&;
-  Option shown_as(std::string value_name) &&;  // in place of the kind's own name of a value
+  Option shown_as(std::string value_name) &&;  // the name of the value in --help
   Option taking(Takes takes) &&;
   Option when_repeated(Again again) &&;
-  Option absent_as(std::string value) &&;  // with this value the option is not given: another program's default
-  Option hide() &&;                        // known, and not in --help
+  Option absent_as(std::string value) &&;  // this value, the default of another program, counts as not given
+  Option hide() &&;                        // accepted, but not in --help
 
   std::string name;                  // long, without dashes
   std::vector<std::string> aliases;  // further spellings, dashes included

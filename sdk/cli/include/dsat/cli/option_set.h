@@ -1,4 +1,4 @@
-// The options that one command takes, found by their spellings.
+// The options of one command, found by their spellings.
 //
 // Threading: plain values.
 #ifndef DSAT_CLI_OPTION_SET_H_
@@ -20,21 +20,20 @@ class OptionSet {
   void remove(std::string_view name);  // without dashes
   const std::vector<Option>& options() const { return options_; }
 
-  // By any spelling, dashes included; "-mt" finds --max-trials. An underscore in a long one stands for a hyphen:
-  // "--max_trials". nullptr: unknown.
+  // By any spelling with its dashes; "-mt" finds --max-trials. "--max_trials" counts as "--max-trials". nullptr:
+  // unknown.
   const Option* find(std::string_view spelling) const;
   // By a spelling to the letter.
   const Option* find_exactly(std::string_view spelling) const;
 
-  // The spelling, dashes included, that is nearest to a wrong one; empty: none is near.
+  // The spelling, with its dashes, nearest to a wrong one; empty: none is near.
   std::string nearest(std::string_view spelling) const;
 
-  // A name that two owners declare (a program and its plugin, or two plugins). A bare "--NAME" does not say which is
-  // meant.
+  // A name that two owners declare (a program and its plugin, or two plugins), so that a bare "--NAME" is ambiguous.
   struct Clash {
     std::string name;                // without dashes
-    std::vector<std::string> needs;  // options that, all given, leave the bare name to the program; empty: nothing does
-    std::string message;             // for the person who typed the bare name
+    std::vector<std::string> needs;  // if all these options are given, the bare name is the program's; empty: never
+    std::string message;             // for the user who typed the bare name
   };
   void add(Clash clash) { clashes_.push_back(std::move(clash)); }
   const Clash* clash(std::string_view spelling) const;

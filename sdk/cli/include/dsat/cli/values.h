@@ -1,6 +1,6 @@
-// The options that were given, as values of their declared kinds.
+// The given options, as values of their declared kinds.
 //
-// Threading: plain values. Errors: dsat::Error that names the option, the text and what would be right.
+// Threading: plain values. Errors: dsat::Error with the option, the text and the right form.
 #ifndef DSAT_CLI_VALUES_H_
 #define DSAT_CLI_VALUES_H_
 
@@ -17,16 +17,16 @@ namespace dsat::cli_kit {
 
 class Values {
  public:
-  // `options` as split() made them. Every value is checked here, whether or not anybody reads it. An option that is
-  // given twice and may not be is refused.
+  // `options`: from split(). Every value is checked here, even one that nobody reads. A second occurrence of an option
+  // is refused if it is not allowed.
   Values(const OptionSet& set, const Tokens& options);
 
-  // By name, without dashes. nullopt: not given. An option must be read as the kind that it was declared with.
+  // By name, without dashes. nullopt: not given. Read an option as the kind of its declaration.
   bool given(const std::string& name) const { return texts_.count(name) > 0; }
-  std::optional<std::string> text(const std::string& name) const;  // the last one, where a later one replaces it
+  std::optional<std::string> text(const std::string& name) const;  // the last value
   std::vector<std::string> texts(const std::string& name) const;
-  std::optional<int64_t> integer(const std::string& name) const;    // a word in place of an integer is nullopt
-  std::optional<int> small_integer(const std::string& name) const;  // declared with at most kLargestInt
+  std::optional<int64_t> integer(const std::string& name) const;    // nullopt also for a word in place of an integer
+  std::optional<int> small_integer(const std::string& name) const;  // for options with a limit of kLargestInt
   std::optional<double> number(const std::string& name) const;
   std::optional<uint64_t> size(const std::string& name) const;  // bytes
   std::optional<std::chrono::milliseconds> duration(const std::string& name) const;

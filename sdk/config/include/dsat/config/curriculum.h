@@ -1,8 +1,7 @@
-// Curriculum learning and random-LTD: DeepSpeed's sections that make the first steps of a run easier (shorter) than its
-// last ones.
+// Curriculum learning and random-LTD: DeepSpeed's sections that make the first steps of a run shorter than the last.
 //
-// A trial is only a few steps long, so what it measures and what fits would hold for the easy steps alone.
-// Threading: pure functions. Errors: none; a section that DeepSpeed would refuse is left to it.
+// A trial runs a few steps only, so it would measure the short steps alone.
+// Threading: pure functions. Errors: none; DeepSpeed itself refuses a bad section.
 #ifndef DSAT_CONFIG_CURRICULUM_H_
 #define DSAT_CONFIG_CURRICULUM_H_
 
@@ -10,8 +9,8 @@
 
 namespace dsat::config {
 
-// Makes every curriculum that is switched on have its full difficulty from the first step on, and random-LTD keep all
-// tokens. False: there is none of them.
+// Sets every active curriculum to its full difficulty from the first step on, and random-LTD to all tokens. False:
+// neither is active.
 bool train_at_full_difficulty(Json& config);
 
 }  // namespace dsat::config

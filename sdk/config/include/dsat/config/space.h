@@ -1,7 +1,7 @@
 // The tuning space: which keys may take which values, by ZeRO stage.
 //
-// It is made from Determined's default space, from lists in the user's own configuration (a list where DeepSpeed wants
-// a scalar is an axis) and from a space file. Errors: dsat::Error.
+// Sources: Determined's default space, lists in the user's configuration (a list where DeepSpeed wants a scalar is an
+// axis), and a space file. Errors: dsat::Error.
 #ifndef DSAT_CONFIG_SPACE_H_
 #define DSAT_CONFIG_SPACE_H_
 
@@ -19,18 +19,18 @@ namespace dsat::config {
 
 struct Axis {
   std::string key;           // dotted
-  std::vector<Json> values;  // at least one, no two alike
+  std::vector<Json> values;  // at least one, all different
 };
 
 struct StageSpace {
   int stage = 0;
-  std::vector<Axis> axes;  // all but stage and micro batch; in a fixed order
+  std::vector<Axis> axes;  // all keys but stage and micro batch, in a fixed order
 };
 
 struct Space {
   int64_t min_micro_batch = 1;
   std::optional<int64_t> max_micro_batch;
-  // With --global-batch N: N / data-parallel size; then only divisors of it are legal micro batches.
+  // With --global-batch N: N / data-parallel size. Only its divisors are legal micro batches.
   std::optional<int64_t> micro_batch_divides;
   std::vector<StageSpace> stages;  // ascending
   const StageSpace* stage(int stage) const;
@@ -38,8 +38,8 @@ struct Space {
 };
 
 struct SpaceRequest {
-  std::vector<int> stages;                        // wanted
-  Json user_config;                               // with lists as axes
+  std::vector<int> stages;                        // wanted stages
+  Json user_config;                               // lists are axes
   std::string config_name = "the configuration";  // for messages
   Json space_file;  // null, or {"zero_optimization.stage3_prefetch_bucket_size": [..], ...}: a key's values,
                     // or {"stages": [3], "values": [..]} for some stages only
@@ -47,27 +47,27 @@ struct SpaceRequest {
   RuleOptions rules;
   std::optional<int64_t> global_batch;
   int64_t dp_size = 1;       // of every trial; if trials differ, a multiple of all their sizes
-  bool default_axes = true;  // false: stage, micro batch and what the user lists, nothing else
-  // GPUs of a node and nodes to choose from: axes of every stage. Both or neither; neither: all trials are alike.
+  bool default_axes = true;  // false: only stage, micro batch and the user's lists are tuned
+  // GPUs of a node and nodes to choose from, as axes of every stage. Both or neither; neither: all trials are alike.
   std::vector<int> num_gpus{}, num_nodes{};
-  // What a trial takes where all take the same: a list of pipeline.stages shares these out to pipelines, and the base
-  // configuration then says so (dsat/config/world.h).
+  // The world of a trial if all trials have the same. A list of pipeline.stages divides it, and the base configuration
+  // names it (dsat/config/world.h).
   World world{};
 };
 
 struct SpaceResult {
   Space space;
-  Json base_config;                  // user_config with each list replaced by its first value that its stage allows
-  std::vector<std::string> notices;  // stages that the user's keys forbid, and why
+  Json base_config;                  // user_config; each list replaced by its first value that its stage allows
+  std::vector<std::string> notices;  // stages that the user's keys forbid, and the reasons
 };
 
-// The space of a study. If no stage or no micro batch is left, it throws an Error that names rule and keys. A key that
-// the user's configuration fixes to a scalar is tuned all the same if the default space has an axis for it. A list or a
-// space-file entry replaces the default axis of its key.
+// The space of a study. An Error names rule and keys if no stage or no micro batch is left. The default space also
+// tunes keys that the user's configuration sets to a scalar. A list or a space-file entry replaces the default axis of
+// its key.
 SpaceResult build_space(const SpaceRequest& request);
 
-// Is a list at this dotted key of a configuration an axis? Only where DeepSpeed wants a single value: below the
-// parameters of an optimizer, say, it is the value itself.
+// Is a list at this dotted key an axis? Only where DeepSpeed wants a scalar: a list among the parameters of an
+// optimizer is a value.
 bool lists_are_axes(std::string_view key);
 
 // The values of the default axis of reduce_bucket_size, in elements, ascending.
@@ -76,7 +76,7 @@ std::vector<int64_t> usual_bucket_sizes();
 Json to_json(const Space& space);
 Space space_from_json(const Json& json);
 
-// Overrides for one point: {"zero_optimization": {"stage": s, ...}, "train_micro_batch_size_per_gpu": m};
+// The overrides of one point: {"zero_optimization": {"stage": s, ...}, "train_micro_batch_size_per_gpu": m}.
 // choice[i] is an index into stage.axes[i].values.
 Json overrides(const StageSpace& stage, const std::vector<size_t>& choice, int64_t micro_batch);
 

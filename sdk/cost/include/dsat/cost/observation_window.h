@@ -1,10 +1,11 @@
-// The trials of a study that a fit of its memory needs. With them a fit costs the same after 1e5 trials as after 500.
+// The trials that a memory fit of a study needs, so that a fit costs the same after 1e5 trials as after 500.
 //
-// For each setup, whatever the micro batch, it keeps the measured peaks that span the line (the smallest and the three
-// largest micro batches), the largest micro batch that fitted without a known peak, and the smallest that ran out of
-// memory. It keeps the setup that was measured first, because the others are compared to it (dsat/cost/memory.h), and
-// those that were seen last. Threading: one thread. Cost: add is logarithmic in the number of setups that are kept;
-// memory is bounded.
+// The window keeps for each setup, whatever its micro batch, the measured peaks that span the line (the smallest and
+// the
+// three largest micro batches), the largest micro batch that fitted without a known peak, and the smallest that ran out
+// of memory. It keeps the setup that was measured first, because the others are compared to it (dsat/cost/memory.h),
+// and
+// the latest ones. Threading: one thread. Cost: add is logarithmic in the number of kept setups; memory is bounded.
 #ifndef DSAT_COST_OBSERVATION_WINDOW_H_
 #define DSAT_COST_OBSERVATION_WINDOW_H_
 
@@ -26,8 +27,7 @@ class ObservationWindow {
   ObservationWindow& operator=(ObservationWindow&&) noexcept;
 
   void add(const Observation& observation);
-  // Setups in the order in which they were first seen, micro batches ascending: the same trials in the same order give
-  // the same list.
+  // Setups in the order of their first trial, micro batches ascending. The same trials give the same list.
   std::vector<Observation> observations() const;
 
  private:

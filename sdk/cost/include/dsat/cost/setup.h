@@ -1,4 +1,4 @@
-// The part of a trial that decides its memory, read from a merged configuration.
+// The part of a configuration that decides a trial's memory.
 #ifndef DSAT_COST_SETUP_H_
 #define DSAT_COST_SETUP_H_
 
@@ -13,7 +13,7 @@ namespace dsat::cost {
 
 enum class Precision { fp32, fp16, bf16 };
 enum class Optimizer { adam, sgd, sgd_momentum };
-enum class Device { accelerator, host };  // where a state lives: host = offloaded (cpu or nvme)
+enum class Device { accelerator, host };  // where a state lies; host: offloaded to cpu or nvme
 
 struct Setup {
   int stage = 0;  // ZeRO
@@ -23,8 +23,8 @@ struct Setup {
   Device optimizer_device = Device::accelerator;
   Device parameter_device = Device::accelerator;
   double offload_ratio = 1;            // share of the optimizer's sub-groups that is offloaded; stage 3 only
-  double sub_group_elements = 1e9;     // of a rank: a sub-group; read beside a ratio below 1
-  int64_t data_parallel_size = 1;      // ranks that share the states: sequence_parallel_size is counted in
+  double sub_group_elements = 1e9;     // elements of a sub-group of a rank; used with a ratio below 1
+  int64_t data_parallel_size = 1;      // ranks that share the states, sequence_parallel_size included
   int64_t hierarchical_partition = 1;  // above 1, at stage 3: ranks that share a second copy of the parameters
   int64_t tensor_parallel_size = 1;
   int64_t pipeline_stages = 1;
@@ -33,21 +33,21 @@ struct Setup {
   double allgather_bucket_elements = 5e8;
   double prefetch_bucket_elements = 5e7;
   double max_reuse_distance_elements = 1e9;
-  // Read for an engine that goes by layers; others bound other things by them.
+  // The next three are read for a layer-by-layer engine only; DeepSpeed bounds other things by them.
   double max_live_elements = std::numeric_limits<double>::infinity();
-  double persistence_threshold_elements = 0;  // a parameter of at most so many stays whole at stage 3
-  double max_persistent_elements = std::numeric_limits<double>::infinity();  // of all of them together
+  double persistence_threshold_elements = 0;  // a parameter of at most this size stays whole at stage 3
+  double max_persistent_elements = std::numeric_limits<double>::infinity();  // of all such parameters together
   bool overlap_comm = false;
   bool contiguous_gradients = true;
-  // Values of keys that no formula reads and that may bear on memory all the same. The searcher that knows them writes
-  // them here: a bound of one setup holds for no other.
+  // Values of keys that no formula reads but that may change memory; written by the searcher. Bounds hold only between
+  // setups with equal values.
   std::string unread{};
   int64_t micro_batch = 1;
 };
 
-// Reads a merged configuration; absent keys take the defaults of `engine`, which is that of the model's size
-// (ModelSize::engine()). If the study tunes the world size (dsat/config/world.h), the configuration's own size counts
-// and not `data_parallel_size`. Throws dsat::Error on a wrong type.
+// Reads a merged configuration. Absent keys take the defaults of `engine` (ModelSize::engine()). A configuration with a
+// tuned world (dsat/config/world.h) has its own size in place of `data_parallel_size`. Throws dsat::Error on a wrong
+// type.
 Setup setup_from_config(const Json& config, int64_t data_parallel_size, Engine engine = Engine::deepspeed);
 
 }  // namespace dsat::cost
