@@ -1,4 +1,4 @@
-// Reads and writes whole files with the system's own calls: a stream hides why it failed and cannot sync.
+// Reads and writes whole files with system calls, because a stream hides the cause of an error and cannot sync.
 #include "dsat/base/files.h"
 
 #include <fcntl.h>
@@ -45,7 +45,7 @@ const char* kind_of(mode_t mode) {
   return "it is no regular file";
 }
 
-// Reads up to `bytes.size()` bytes at the descriptor's place and cuts `bytes` to what there was; an errno or 0.
+// Reads up to `bytes.size()` bytes and cuts `bytes` to what was read. Returns an errno or 0.
 int read_up_to(int fd, std::string& bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
@@ -59,7 +59,7 @@ int read_up_to(int fd, std::string& bytes) {
   return 0;
 }
 
-// Opens a regular file without waiting for anybody; `info` is its state. A problem instead: text.
+// Checks that `fd` is an open regular file, and fills `info`. Returns the problem; empty: none.
 std::string open_regular(int fd, struct stat& info) {
   if (fd < 0) return std::strerror(errno);
   if (::fstat(fd, &info) != 0) return std::strerror(errno);
@@ -70,8 +70,7 @@ int open_to_read(const fs::path& file) { return ::open(file.c_str(), O_RDONLY | 
 
 FileText too_large(size_t max_bytes) { return {{}, fmt::format("it is larger than {} bytes", max_bytes)}; }
 
-// `size` is where the reading begins to look for the end: a file may grow while it is read, and files of /proc have
-// size 0.
+// `size`: the file's expected size. A file may grow while it is read, and files of /proc have size 0.
 FileText read_regular(int fd, size_t size, size_t max_bytes) {
   FileText text;
   for (size_t wanted = size + 1;; wanted = std::max<size_t>(4096, 2 * wanted)) {
@@ -85,7 +84,7 @@ FileText read_regular(int fd, size_t size, size_t max_bytes) {
   }
 }
 
-// A pipe that nobody has opened for writing yet looks empty to read(), but poll() waits for the first writer.
+// poll() waits for the first writer of a pipe; read() alone would report the end.
 FileText read_pipe(int fd, std::chrono::milliseconds patience, size_t max_bytes) {
   FileText text;
   char block[4096];
@@ -176,7 +175,7 @@ void sync_folder(const fs::path& folder) {
 void write_file_atomically(const fs::path& file, std::string_view bytes, Durability durability, Access access) {
   const fs::path temporary = file.parent_path() / fmt::format(".{}.{}.tmp", file.filename().string(), ::getpid());
   try {
-    ::unlink(temporary.c_str());  // a killed process of this id may have left it, readable by others
+    ::unlink(temporary.c_str());  // a killed process with the same id may have left it, readable by others
     NewFile out(temporary, file.string(), access);
     out.write(bytes.data(), bytes.size());
     if (durability == Durability::synced) out.sync();

@@ -1,4 +1,4 @@
-// Parses numbers with std::from_chars, which knows no locale and takes no blanks.
+// Parses numbers with std::from_chars, which ignores the locale and accepts no blanks.
 #include "dsat/base/numbers.h"
 
 #include <charconv>

@@ -18,9 +18,9 @@ constexpr int kPorts = kLastPort - kFirstPort + 1;
 
 bool can_listen(int family, const sockaddr* address, socklen_t size) {
   const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return true;  // no such address family here: no program can use it
+  if (fd < 0) return true;  // the machine lacks this address family, so no program can use it
   const int on = 1;
-  // As the rendezvous servers do: a connection that lingers in TIME_WAIT is no obstacle, a listener is.
+  // The rendezvous servers set the same option: a connection in TIME_WAIT is no obstacle, a listener is.
   setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
   const bool free = bind(fd, address, size) == 0 && listen(fd, 1) == 0;
@@ -32,7 +32,7 @@ bool can_listen(int family, const sockaddr* address, socklen_t size) {
 
 uint16_t first_port_of_process() {
   struct stat info {};
-  // Containers that share a network each count their processes from 1.
+  // Containers that share a network count their processes from 1.
   const uint64_t container = stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
   return static_cast<uint16_t>(kFirstPort + (static_cast<uint64_t>(getpid()) * 61 + container * 7919) % kPorts);
 }

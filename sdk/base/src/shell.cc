@@ -1,4 +1,4 @@
-// Quotes with single quotes, in which a shell changes nothing; a single quote itself stands outside of them.
+// Quotes with single quotes, inside which a shell changes nothing. A single quote itself is written outside.
 #include "dsat/base/shell.h"
 
 #include <algorithm>

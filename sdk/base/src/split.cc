@@ -1,4 +1,4 @@
-// Cuts a text at each separator, from the left.
+// Cuts a text at each separator.
 #include "dsat/base/split.h"
 
 #include <algorithm>

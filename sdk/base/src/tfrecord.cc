@@ -1,5 +1,5 @@
-// Frames records with masked CRC-32C sums and encodes the few protocol-buffer types that event files need.
-// Little-endian throughout, whatever the machine is.
+// Frames records with masked CRC-32C sums, and encodes the protocol-buffer types of event files. All numbers are
+// little-endian on every machine.
 #include "dsat/base/tfrecord.h"
 
 #include <array>
@@ -56,7 +56,7 @@ std::string tfrecord(std::string_view bytes) {
 }
 
 void ProtoMessage::key(int field, int wire_type) {
-  bytes_.push_back(static_cast<char>(field << 3 | wire_type));  // fields below 16 only: one byte
+  bytes_.push_back(static_cast<char>(field << 3 | wire_type));  // one byte: fields are below 16
 }
 
 ProtoMessage& ProtoMessage::add_varint(int field, uint64_t value) {

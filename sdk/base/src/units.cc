@@ -1,4 +1,4 @@
-// Sizes and durations, parsed in exact integer arithmetic digit by digit and printed with three significant digits.
+// Parses sizes and durations in exact integer arithmetic. Prints them with three significant digits.
 #include "dsat/base/units.h"
 
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ constexpr std::array<Unit, 14> kSizeUnits = {{{"", 1},
                                               {"tib", kTebi}}};
 constexpr std::array<Unit, 4> kDurationUnits = {{{"", 1000}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}}};
 
-// Byte counts are kept in signed 64-bit integers elsewhere; a duration must survive a conversion to nanoseconds.
+// Byte counts are signed 64-bit integers elsewhere. A duration must survive a conversion to nanoseconds.
 constexpr uint64_t kMaxBytes = std::numeric_limits<int64_t>::max();
 constexpr uint64_t kMaxMilliseconds = uint64_t{10} * 365 * 24 * 3600 * 1000;
 
@@ -55,7 +55,7 @@ struct Quantity {
   std::string unit;           // lower case
 };
 
-// Splits "1.5 GB"; false when that is not its shape.
+// Splits "1.5 GB". False: the text does not have this form.
 bool split(std::string_view text, Quantity* out) {
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
@@ -76,7 +76,7 @@ bool split(std::string_view text, Quantity* out) {
   return true;
 }
 
-// whole.fraction x factor, rounded down, in exact integer arithmetic; false when it exceeds `limit`.
+// whole.fraction x factor, rounded down, in exact integer arithmetic. False: the product exceeds `limit`.
 bool multiply(const Quantity& quantity, uint64_t factor, uint64_t limit, uint64_t* out) {
   uint64_t whole = 0;
   for (const char c : quantity.whole) {
@@ -85,7 +85,7 @@ bool multiply(const Quantity& quantity, uint64_t factor, uint64_t limit, uint64_
     whole = whole * 10 + digit;
   }
   if (whole > limit / factor) return false;
-  // Digit by digit from the last: rounding down at each step equals rounding down once.
+  // From the last digit to the first: to round down at each step gives the same as to round down once.
   uint64_t part = 0;
   for (size_t i = quantity.fraction.size(); i-- > 0;) {
     part = (static_cast<uint64_t>(quantity.fraction[i] - '0') * factor + part) / 10;
@@ -129,7 +129,7 @@ std::string format_size(double bytes) {
   constexpr std::array<const char*, 7> kNames = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
   double value = std::fabs(bytes);
   size_t unit = 0;
-  // 999.5 prints as 1000 in three digits, so it belongs to the next unit.
+  // 999.5 has three digits as 1000, so it belongs to the next unit.
   while (value >= 999.5 && unit + 1 < kNames.size()) {
     value /= 1000;
     ++unit;

@@ -1,5 +1,5 @@
-// Reads UTF-8 with utfcpp, which knows overlong forms and surrogates. What is printable is decided here, one character
-// at a time: other programs' output may hold anything. How wide a character is, the C library knows.
+// Reads UTF-8 with utfcpp, which rejects overlong forms and surrogates. The C library knows the width of a character.
+// This file decides, one character at a time, what is printable, because other programs may print anything.
 #include "dsat/base/utf8.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ size_t characters(std::string_view text) {
   return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char byte) { return !continues(byte); }));
 }
 
-// The C library's table of widths, whatever the program's own locale; for the time of a call on one thread.
+// Selects the C library's table of widths on this thread, whatever the program's locale.
 class Utf8Locale {
  public:
   Utf8Locale() {
@@ -37,10 +37,10 @@ class Utf8Locale {
   Utf8Locale(const Utf8Locale&) = delete;
   Utf8Locale& operator=(const Utf8Locale&) = delete;
 
-  // The size of the character at the start of `text`, which is taken off its front.
+  // The width of the first character of `text`, which is removed.
   size_t take(std::string_view& text) const {
     const char* end = text.data();
-    int width = 1;  // what the library does not know, and a byte that is no UTF-8
+    int width = 1;  // of an unknown character, or of a byte that is not UTF-8
     try {
       const uint32_t character = utf8::next(end, text.data() + text.size());
       if (before_ != nullptr) width = wcwidth(static_cast<wchar_t>(character));
@@ -59,8 +59,8 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x80; });
 }
 
-// A string for the terminal, such as a window's title: to its end by BEL or ESC \. One without an end is no string, or
-// it would take the rest of the line with it.
+// The length of a terminal string, such as a window title, which ends with BEL or ESC \. Without an end only its two
+// first bytes count, so that the rest of the line stays.
 size_t string_length(std::string_view text) {
   const size_t end = text.find_first_of("\a\x1b", 2);
   if (end == std::string_view::npos) return 2;
@@ -68,7 +68,7 @@ size_t string_length(std::string_view text) {
   return text.substr(end, 2) == "\x1b\\" ? end + 2 : 2;
 }
 
-// Length of the terminal escape sequence at the start of `text`; 0: there is none.
+// The length of the terminal escape sequence at the start of `text`; 0: none.
 size_t escape_length(std::string_view text) {
   constexpr std::string_view kStringBegins = "]PX^_";
   if (text.size() < 2 || text[0] != '\x1b') return 0;
@@ -78,17 +78,17 @@ size_t escape_length(std::string_view text) {
     while (i < text.size() && (text[i] < '@' || text[i] > '~')) ++i;
     return std::min(i + 1, text.size());
   }
-  size_t i = 1;  // "ESC ( B" names a character set: any of these, then a last one
+  size_t i = 1;  // "ESC ( B" names a character set: bytes from ' ' to '/', then a last one
   while (i < text.size() && text[i] >= ' ' && text[i] <= '/') ++i;
   return i < text.size() && text[i] >= '0' && text[i] <= '~' ? i + 1 : i;
 }
 
 bool is_control(uint32_t c) { return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029; }
 
-// Marks that turn the order of the text around them: a reader would see something else than what stands there.
+// Marks that reverse the order of text: a reader would see another text than the bytes say.
 bool turns_direction(uint32_t c) { return (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069); }
 
-// Adds the printable part of one character, or of one escape sequence, and takes it off the front of `text`.
+// Moves one character or escape sequence from `text` to `out`, if it is printable.
 void take_printable(std::string_view& text, std::string& out) {
   size_t length = escape_length(text);
   if (length == 0) {

@@ -1,5 +1,5 @@
-// Walks over the tokens once; each option takes the tokens that its declaration gives it.
-// What an option leaves is a command, an operand or somebody else's, as the grammar has it.
+// Walks over the tokens once. Each option takes the tokens that its declaration allows. Other tokens are the command,
+// operands, or another program's, depending on the grammar.
 #include "dsat/cli/grammar.h"
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ class Walker {
   const std::string& pass() { return arguments_[at_++]; }
   Tokens remaining() const { return {arguments_.begin() + static_cast<std::ptrdiff_t>(at_), arguments_.end()}; }
 
-  // nullptr: the token is none of ours.
+  // nullptr: the token is no option of this program.
   const Option* option_of(const Spelling& spelling) const {
     if (grammar_ != Grammar::shared) return set_.find(spelling.name);
     const Option* const option = set_.find_exactly(spelling.name);
@@ -54,7 +54,7 @@ class Walker {
     return no_switch ? nullptr : option;
   }
 
-  // Takes the option at hand; its values in the one form that Values reads.
+  // Takes the current option with its values, in the form that Values reads.
   Tokens take(const Option& option, const Spelling& spelling) {
     ++at_;
     const std::string name = "--" + option.name;
@@ -82,7 +82,7 @@ class Walker {
   }
 
  private:
-  // Takes a value that means that the option is not given.
+  // Takes a value that means "not given".
   bool is_absent(const Option& option, const Spelling& spelling) {
     if (!spelling.attached && done()) return false;
     const std::string& value = spelling.attached ? *spelling.attached : token();
@@ -102,7 +102,7 @@ class Walker {
     throw Error(fmt::format("{} needs a value: {} {}", display(option), spelling.name, option.value_name));
   }
 
-  // "--flag true": the word would begin the user's command.
+  // Refuses "--flag true", where the word would begin the user's command.
   void refuse_apart(const Spelling& spelling) const {
     if (done() || grammar_ == Grammar::shared) return;
     for (const char* word : {"true", "false"}) {
@@ -113,8 +113,8 @@ class Walker {
 
   bool may_be_value(const std::string& text) const { return grammar_ == Grammar::shared || !text.empty(); }
 
-  // "-1" is a value, if a wrong one, and so is a text of several words, as argparse has it; "--" and options of ours
-  // are not.
+  // "-1" counts as a value, so that it is refused as one; a text with blanks does too, as in argparse. "--" and known
+  // options do not.
   bool value_follows() const {
     if (done() || grammar_ == Grammar::shared) return !done();
     const bool is_option = token().rfind("--", 0) == 0 && token().find(' ') == std::string::npos;
@@ -129,7 +129,7 @@ class Walker {
     return values;
   }
 
-  // A number that is none of the words would begin the user's command: a slip.
+  // Refuses a number that is not among the words. It would begin the user's command, which is certainly a slip.
   Tokens take_words(const Option& option, const Spelling& spelling) {
     const auto is_word = [&](const std::string& token) {
       return std::find(option.words.begin(), option.words.end(), token) != option.words.end();
@@ -164,7 +164,7 @@ class Walker {
   size_t at_ = 0;
 };
 
-// `--autotuning train.py --deepspeed ...`: the word that took a choice's place is the mistake, not what follows it.
+// In `--autotuning train.py --deepspeed ...` the mistake is the word in the place of a choice, not the option after it.
 void check_choices(const OptionSet& set, const Tokens& given) {
   for (const std::string& token : given) {
     const Spelling spelling(token);
@@ -180,7 +180,7 @@ void check_choices(const OptionSet& set, const Tokens& given) {
   throw Error(fmt::format("unknown option {}: see --help for those there are; a command goes after --", spelling));
 }
 
-// A bare name that two owners have is the program's only where the others' are spelt out.
+// A bare name with two owners belongs to the program only if the user spelt out the other owners' options.
 void settle_clashes(const std::vector<const OptionSet::Clash*>& clashes, const Tokens& options) {
   const auto given = [&](const std::string& name) {
     return std::any_of(options.begin(), options.end(),
@@ -242,14 +242,14 @@ Tokens known_options(const OptionSet& set, const Tokens& arguments, Grammar gram
     const Option* option = walker.option_of(spelling);
     if (option == nullptr) {
       walker.pass();
-      // Perhaps a plugin's option, and what follows perhaps its value.
+      // This may be a plugin's option, followed by its value.
       if (!spelling.attached && !walker.done() && !looks_like_option(walker.token())) walker.pass();
       continue;
     }
     try {
       for (std::string& token : walker.take(*option, spelling)) found.push_back(std::move(token));
     } catch (const Error&) {
-      // split() says what is wrong, once all options are known.
+      // split() reports the error, once all options are known.
     }
   }
   return found;

@@ -1,5 +1,4 @@
-// Boost.Program_options lays the options out in two columns, one description for each group.
-// Hidden options are left out, and so is a group that has no other.
+// Boost.Program_options prints each group in two columns. Hidden options and groups without visible ones are left out.
 #include "dsat/cli/help.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-// Other spellings stand in the text: Boost knows no short name of more than one letter.
+// Other spellings stand in the text, because Boost has no short names of several letters.
 std::string description(const Option& option) {
   std::string spellings;
   for (const std::string& alias : option.aliases) {
@@ -31,7 +30,7 @@ po::options_description describe(const OptionSet& set, const std::string& group,
   return options;
 }
 
-// Boost leaves a blank where it breaks a line.
+// Boost leaves a blank at the end of a broken line.
 std::string without_trailing_blanks(const std::string& text) {
   std::string result;
   std::istringstream lines(text);

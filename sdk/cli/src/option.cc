@@ -1,5 +1,4 @@
-// Builders of options: each sets the kind, and the name that --help gives the value.
-// The setters refine what a builder made and hand it on.
+// Builders of options: each sets the kind and the name of the value. The setters change an option and return it.
 #include "dsat/cli/option.h"
 
 #include <fmt/format.h>

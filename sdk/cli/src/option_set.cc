@@ -1,5 +1,4 @@
-// Finds options by name with a linear search: a set has some dozens, and a command line is read once.
-// Suggestions come from the distance between spellings.
+// Finds options with a linear search, since a set has some dozens. Suggestions come from edit distances.
 #include "dsat/cli/option_set.h"
 
 #include <algorithm>
@@ -9,7 +8,7 @@
 namespace dsat::cli_kit {
 namespace {
 
-// The long spelling with hyphens only; other spellings as they are.
+// A long spelling with hyphens for underscores; other spellings as they are.
 std::string hyphenated(std::string_view spelling) {
   std::string text(spelling);
   if (text.rfind("--", 0) == 0) std::replace(text.begin(), text.end(), '_', '-');
@@ -49,13 +48,13 @@ std::string OptionSet::nearest(std::string_view spelling) const {
   std::vector<std::string> names;
   for (const Option& option : options_) {
     names.push_back("--" + option.name);
-    // One dash too few, or an abbreviation, is a likely slip of its own.
+    // A missing dash and an abbreviation are common slips.
     const bool abbreviated = wanted.size() > 4 && names.back().rfind(wanted, 0) == 0;
     if (abbreviated || "-" + wanted == names.back()) return names.back();
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
   if (const std::string_view slip = nearest_name(wanted, known, 1); !slip.empty()) return std::string(slip);
-  // Another program's word for it: --run-dir or --dir is --output-dir.
+  // Another program may use another first word: --run-dir or --dir is --output-dir.
   const std::string last_word = wanted.substr(std::min(wanted.rfind('-'), wanted.size()));
   const auto ends_with_it = [&last_word](const std::string& name) {
     return name.size() > last_word.size() && name.substr(name.size() - last_word.size()) == last_word;

@@ -1,5 +1,4 @@
-// Reads values with the parsers of numbers and units of dsat/base.
-// Messages have one form: "OPTION TEXT: expected WHAT".
+// Reads values with the parsers of dsat/base. A message has the form "OPTION TEXT: expected WHAT".
 #include "dsat/cli/read_value.h"
 
 #include <fmt/format.h>

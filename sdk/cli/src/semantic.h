@@ -1,4 +1,4 @@
-// A declared option as Boost.Program_options sees it. Ownership: Boost's, as its add_options() wants it.
+// A declared option in the form of Boost.Program_options. Ownership: add_options() of Boost takes it.
 #ifndef DSAT_CLI_SRC_SEMANTIC_H_
 #define DSAT_CLI_SRC_SEMANTIC_H_
 

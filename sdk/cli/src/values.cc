@@ -1,5 +1,5 @@
-// Boost.Program_options matches the tokens with the declared options; each value is then checked by its kind.
-// Readers convert again: a command line is short, and texts are all that has to be kept.
+// Boost.Program_options matches tokens with the declared options, then each value is checked by its kind. Only texts
+// are kept, and readers convert again, because a command line is short.
 #include "dsat/cli/values.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ void check(const Option& option, const std::string& text) {
   }
 }
 
-// The grammar's tokens are unambiguous, so that none of Boost's own styles is needed; an empty value is one, too.
+// Replaces Boost's own styles: the grammar's tokens are unambiguous. An empty value counts as a value.
 std::vector<po::option> options_of_tokens(Tokens& tokens) {
   std::vector<po::option> options;
   for (const std::string& token : tokens) {

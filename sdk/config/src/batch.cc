@@ -1,6 +1,5 @@
-// DeepSpeed's batch-size rule in 64 bits: reads the three keys, checks them against each other, fills in what is
-// missing. Every refusal shows the numbers that contradict each other as a product, so that the reader sees which one
-// to change.
+// DeepSpeed's batch-size rule in 64 bits. An error shows the numbers that contradict each other as a product, so that
+// the user sees which one to change.
 #include "dsat/config/batch.h"
 
 #include <fmt/format.h>
@@ -16,7 +15,7 @@
 namespace dsat::config {
 namespace {
 
-// Products of three sizes that a person typed may leave 64 bits; a wrapped one would look valid.
+// The product of sizes from a user may exceed 64 bits, and a wrapped one would look valid.
 int64_t multiply(int64_t a, int64_t b) {
   if (a > std::numeric_limits<int64_t>::max() / b) {
     throw Error(fmt::format("batch sizes too large: {} x {} exceeds 64 bits", a, b));
@@ -34,7 +33,7 @@ std::string with_dp(const std::string& terms, int64_t dp_size) {
   return fmt::format("{} x data-parallel size {}", terms, dp_size);
 }
 
-// train_batch_size must be whole multiples of what the other sizes already fix.
+// train_batch_size must be a multiple of the product of the other sizes.
 void require_multiple(int64_t train_batch, int64_t unit, const std::string& unit_terms) {
   if (train_batch % unit == 0) return;
   throw Error(fmt::format(
@@ -118,7 +117,7 @@ TensorParallelism tensor_parallelism(const Json& config) {
     const std::optional<int64_t> value = read_integer(config, key);
     if (!value) continue;
     if (*value < 0) refuse_value(key, *find(config, key), "a positive integer, or 0 for none");
-    // 0 switches tensor parallelism off and 1 is what every one of them defaults to.
+    // 0 switches tensor parallelism off; 1 is the default of every key.
     if (*value <= 1) continue;
     if (given_by != nullptr && result.size != *value) {
       throw Error(fmt::format("contradictory tensor-parallel sizes: {} {} and {} {}; keep one", given_by, result.size,
@@ -147,7 +146,7 @@ int64_t data_parallel_size(int64_t slots, const Json& config) {
   }
   const int64_t divisor = tensor.divides_batch ? slots_per_replica : slots_per_replica / tensor.size;
   const int64_t size = slots / divisor;
-  // From 0.15.0 on DeepSpeed takes data_parallel_size from the configuration where both keys stand there.
+  // DeepSpeed from 0.15.0 on takes data_parallel_size from a configuration that has both keys.
   const std::optional<int64_t> given = read_positive(config, kDataParallelKey);
   if (given && find(config, kSequenceParallelKey) != nullptr && *given != size) {
     throw Error(fmt::format("{} is {}, but {} slots per trial / {} = {}; change it, {} or --slots-per-trial",

@@ -1,5 +1,5 @@
-// build_space(): the default space, the user's lists and the space file laid out by stage, with what the validity rules
-// forbid taken out.
+// build_space(): lays out the default space, the user's lists and the space file by stage, without values that the
+// rules forbid.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,8 +23,8 @@ namespace {
 constexpr std::array<int64_t, 8> kBucketSizes = {1'000'000,   5'000'000,   10'000'000,    50'000'000,
                                                  100'000'000, 500'000'000, 1'000'000'000, 5'000'000'000};
 
-// Cumulative: a stage has its own axes and those of every lower one. Only what DeepSpeed reads is tuned: from 0.12.4 on
-// allgather_bucket_size is without effect, and allgather_partitions always was (docs/real-deepspeed.md).
+// A stage also has the axes of every lower one. Only keys that DeepSpeed reads are tuned: allgather_bucket_size is
+// without effect from 0.12.4 on, and allgather_partitions always was (docs/real-deepspeed.md).
 std::vector<Axis> default_axes(int stage) {
   const std::vector<Json> buckets(kBucketSizes.begin(), kBucketSizes.end());
   const std::vector<Json> flags = {true, false};
@@ -46,14 +46,14 @@ std::vector<Axis> default_axes(int stage) {
   return axes;
 }
 
-// The keys that the offload rules look at. They are offered at every stage: where a rule forbids a value the other one
-// must be written over the base configuration's.
+// Is it a key of the offload rules? Such keys are axes at every stage, so that an allowed value replaces a forbidden
+// one of the base configuration.
 bool switches_offload(const std::string& key) {
   return ends_with(key, "offload_param.device") || ends_with(key, "offload_optimizer.device") ||
          starts_with(key, "zero_optimization.cpu_offload");
 }
 
-// The lowest stage at which DeepSpeed reads a key: tuning it below would measure noise.
+// The lowest stage at which DeepSpeed reads a key. At a lower stage its axis would measure noise.
 int lowest_stage(const std::string& key) {
   if (!starts_with(key, "zero_optimization.") || switches_offload(key)) return 0;
   const bool stage_3_only =
@@ -78,7 +78,7 @@ void put(std::vector<Axis>& axes, const SpaceEntry& entry) {
   axes.push_back({entry.key, entry.values});
 }
 
-// A key that is not given means "none" to an offload device and false to the older switch.
+// Does the axis have only the base's value? A missing key means "none" for an offload device, false for the old switch.
 bool equals_base(const Json& base, const Axis& axis) {
   const Json& value = axis.values.front();
   const Json* given = find(base, axis.key);
@@ -87,14 +87,14 @@ bool equals_base(const Json& base, const Axis& axis) {
 }
 
 struct StageOutcome {
-  std::optional<StageSpace> space;  // nullopt: forbidden
+  std::optional<StageSpace> space;  // nullopt: the stage is forbidden
   std::string why_not;
-  bool base_forbids = false;  // and no axis
+  bool base_forbids = false;  // the base configuration forbids the stage, not an axis
   std::vector<std::string> notices;
 };
 
-// forbids_stage() of a configuration without the keys of `axes`, whose absence may be what the rule forbids: a value
-// of one of them then stands in for it.
+// forbids_stage() for a configuration without the keys of `axes`. If a rule forbids the absence of such a key, a value
+// of its axis may satisfy the rule.
 std::optional<std::string> forbids_with(const std::vector<Axis>& axes, const Json& config, int stage,
                                         const RuleOptions& rules) {
   const std::optional<std::string> broken = forbids_stage(config, stage, rules);
@@ -110,8 +110,8 @@ std::optional<std::string> forbids_with(const std::vector<Axis>& axes, const Jso
   return broken;
 }
 
-// Each axis alone is held against the rules, with the others out of the way: two axes that only clash together stay,
-// and the trial that combines them is refused when it is asked for.
+// Checks each axis against the rules without the other axes. Two values that only clash together stay, and the trial
+// that combines them is refused later.
 StageOutcome lay_out(int stage, const std::vector<Axis>& axes, const Json& base, const RuleOptions& rules) {
   StageOutcome out;
   Json neutral = base;
@@ -145,7 +145,7 @@ StageOutcome lay_out(int stage, const std::vector<Axis>& axes, const Json& base,
   return out;
 }
 
-// Stages that are left out for one and the same reason.
+// Stages that are left out for the same reason.
 struct LeftOut {
   std::string why;
   std::vector<int> stages;
@@ -170,7 +170,7 @@ std::vector<int> wanted_stages(const std::vector<int>& requested) {
   return stages;
 }
 
-// Splits off the two keys that are no axes: stages restrict `stages`, micro batches bound `space`.
+// Collects axes. Two keys are none: stages restrict `stages`, micro batches bound `space`.
 class Builder {
  public:
   explicit Builder(const SpaceRequest& request)
@@ -185,7 +185,7 @@ class Builder {
     const Json* section = find(base_, "zero_optimization");
     const bool every_stage = (stage != nullptr && *stage == "all") || (section != nullptr && *section == "all");
     std::vector<SpaceEntry> user = take_user_entries(base_, request_.config_name);
-    zero_stage(base_);  // every trial sets its own stage, which would hide that the user's is none
+    zero_stage(base_);  // an invalid stage of the user's is reported here, before trials replace it
     std::vector<SpaceEntry> file = read_space_file(request_.space_file, request_.space_name);
     for (const auto* entries : {&user, &file}) {
       for (const SpaceEntry& entry : *entries) take(entry);
@@ -220,7 +220,8 @@ class Builder {
     }
   }
 
-  // DeepSpeed refuses an older switch beside the section that replaced it, which this key stands in.
+  // DeepSpeed refuses an older switch beside the section that replaced it. So an axis in the section replaces the
+  // switch.
   void replace_switch(const std::string& key) {
     constexpr std::pair<const char*, const char*> kReplaced[] = {
         {"zero_optimization.cpu_offload", "zero_optimization.offload_optimizer."},
@@ -234,8 +235,8 @@ class Builder {
     }
   }
 
-  // An older switch as an axis, beside what replaced it in the configuration or as another axis. The last axis is the
-  // one that clashes.
+  // Refuses an older switch together with its replacement, as axes or in the configuration. The last axis is the one
+  // that clashes.
   void refuse_replaced() const {
     Json merged = base_;
     for (const SpaceEntry& entry : entries_) set(merged, entry.key, entry.values.front());
@@ -244,7 +245,7 @@ class Builder {
     if (const auto broken = broken_by_replaced(*zero)) throw Error(entries_.back().origin + ": " + *broken);
   }
 
-  // How many devices a trial takes is an axis like any other, of every stage.
+  // The number of devices is an axis of every stage.
   void take_world() {
     erase(base_, kNumGpusKey);
     erase(base_, kNumNodesKey);
@@ -257,7 +258,7 @@ class Builder {
     add(kNumNodesKey, request_.num_nodes);
   }
 
-  // Trials of one size, but of different data-parallel sizes.
+  // Trials have the same size, but different data-parallel sizes.
   void share_out_world() {
     const auto tunes = [](const SpaceEntry& entry) { return entry.key == kPipelineStagesKey; };
     const auto entry = std::find_if(entries_.begin(), entries_.end(), tunes);
@@ -274,7 +275,7 @@ class Builder {
     set(base_, kNumNodesKey, request_.world.num_nodes);
   }
 
-  // A size that fits no trial is no choice; where trials differ in size it may fit others.
+  // Refuses a partition size that no trial can use. If trials differ in size, another trial may use it.
   void check_partitions() const {
     if (!request_.num_gpus.empty()) return;
     for (const SpaceEntry& entry : entries_) {
@@ -308,7 +309,7 @@ class Builder {
     stages_ = std::move(kept);
   }
 
-  // A list of micro batches gives the range; sizes between its values are as good to a search as those in it.
+  // A list of micro batches gives their range. Sizes between its values are searched too.
   void restrict_micro_batch(const SpaceEntry& entry) {
     int64_t low = std::numeric_limits<int64_t>::max();
     int64_t high = 1;
@@ -331,7 +332,7 @@ class Builder {
                       low, *space().max_micro_batch, kMicroBatchKey));
     }
     if (!request_.global_batch) return;
-    // Far beyond any training, and small enough to look for divisors in.
+    // No training is that large, and divisors are found fast enough.
     constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
     const int64_t global = *request_.global_batch;
     if (global < 1 || global > kMaxGlobalBatch) {
@@ -358,8 +359,8 @@ class Builder {
                     number, kMicroBatchKey));
   }
 
-  // take_user_entries() left each list's first value. Every list gives instead its first one that is allowed at the
-  // base's own stage, or else at the first wanted stage where each has one.
+  // Each list in base_ was replaced by its first value. Here each gets the first value that is allowed at the base's
+  // own stage, or at the first wanted stage at which every list has such a value.
   void settle_lists(const std::vector<SpaceEntry>& user) {
     std::vector<int> stages{zero_stage(base_)};
     stages.insert(stages.end(), stages_.begin(), stages_.end());
@@ -417,7 +418,7 @@ class Builder {
   const SpaceRequest& request_;
   Json base_;
   std::vector<int> stages_;
-  std::vector<SpaceEntry> entries_;  // in the order of precedence: a later one replaces an earlier
+  std::vector<SpaceEntry> entries_;  // a later entry replaces an earlier one with the same key
   SpaceResult result_;
 };
 

@@ -1,6 +1,5 @@
-// Raises each schedule's least difficulty to its largest: DeepSpeed's scheduler starts there, and asks the schedule
-// only below max_difficulty, which stays as it is (a percentile is a share of it). The tokens that random-LTD keeps
-// grow by the same rule.
+// Raises the least difficulty of each schedule to its largest, where DeepSpeed's scheduler then starts. max_difficulty
+// stays as it is, because a percentile is a share of it. random-LTD follows the same rule.
 #include "dsat/config/curriculum.h"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ bool is_on(const Json& config, const char* key) {
   return value != nullptr && *value == true;
 }
 
-// The largest that is reached: a list of difficulties ends where it reaches the maximum.
+// The largest difficulty that is reached. A list of difficulties ends at the first one that reaches the maximum.
 Json full_difficulty(const Json& most, const Json* list) {
   if (list == nullptr || !list->is_array() || list->empty()) return most;
   const auto end = std::find_if(list->begin(), list->end(), [&](const Json& one) { return one >= most; });
@@ -46,7 +45,7 @@ bool raise_curricula(Json& efficiency) {
   return any;
 }
 
-// All tokens go through every layer from the first step on, as they do in the last ones.
+// Sends all tokens through every layer from the first step on, as in the last steps.
 bool keep_all_tokens(Json& efficiency) {
   if (!is_on(efficiency, "data_routing.enabled") || !is_on(efficiency, "data_routing.random_ltd.enabled")) return false;
   Json& schedule = efficiency["data_routing"]["random_ltd"]["random_ltd_schedule"];

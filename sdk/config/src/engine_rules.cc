@@ -1,4 +1,4 @@
-// One function a rule. Only what every version of DeepSpeed refuses is a rule (docs/real-deepspeed.md).
+// One function a rule. A rule is here only if every version of DeepSpeed has it (docs/real-deepspeed.md).
 #include "engine_rules.h"
 
 #include <fmt/format.h>
@@ -12,14 +12,14 @@
 namespace dsat::config {
 namespace {
 
-// As Python reads a value that should be a flag.
+// A flag as Python reads it.
 bool is_enabled(const Json& config, std::string_view key) {
   const Json* value = find(config, key);
   if (value == nullptr) return false;
   return value->is_boolean() ? value->get<bool>() : value->is_number() && *value != 0;
 }
 
-// It writes its own sizes over those of the trial, or stops at them.
+// Elasticity replaces a trial's batch sizes by its own, or stops.
 std::optional<std::string> broken_elasticity_rule(const Json& config) {
   if (!is_enabled(config, "elasticity.enabled")) return std::nullopt;
   return "elasticity.enabled is true, and DeepSpeed then chooses the batch sizes itself; set it to false for tuning";
@@ -40,7 +40,7 @@ std::optional<std::string> broken_reduce_scatter_rule(const Json& config, int st
                      but_stage(stage));
 }
 
-// Versions differ in the stages that can; all of them need one.
+// Versions differ in the stages that support it; none supports stage 0.
 std::optional<std::string> broken_master_rule(const Json& config, int stage) {
   constexpr const char* kMaster = "fp16.fp16_master_weights_and_grads";
   if (stage != 0 || !is_enabled(config, "fp16.enabled") || !is_enabled(config, kMaster)) return std::nullopt;
@@ -62,7 +62,7 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The same at every stage of ZeRO, so the sentences name none.
+// The rules are the same at every stage of ZeRO, so messages name none.
 std::optional<std::string> broken_optimizer_rule(const Json& config, int stage) {
   if (stage == 0) return std::nullopt;
   if (is_enabled(config, "amp.enabled")) return "amp works only without ZeRO: amp.enabled is true; enable fp16 instead";
@@ -73,7 +73,7 @@ std::optional<std::string> broken_optimizer_rule(const Json& config, int stage) 
     return fmt::format("1-bit optimizers work only without ZeRO: optimizer.type is {}; name another one, or, {}",
                        written, kOwn);
   }
-  // The last three are Adam in other hands, or newer.
+  // muadam, muadamw and muon are variants of Adam, or newer.
   if (is_one_of(name, {"adam", "adamw", "adagrad", "lion", "muadam", "muadamw", "muon"})) return std::nullopt;
   if (is_enabled(config, "zero_allow_untested_optimizer")) return std::nullopt;
   return fmt::format(

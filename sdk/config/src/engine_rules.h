@@ -1,4 +1,4 @@
-// What DeepSpeed's engine refuses when it starts, though every key by itself is valid.
+// Rules of DeepSpeed's engine: it refuses these combinations when it starts, though each key alone is valid.
 #ifndef DSAT_CONFIG_SRC_ENGINE_RULES_H_
 #define DSAT_CONFIG_SRC_ENGINE_RULES_H_
 
@@ -9,7 +9,7 @@
 
 namespace dsat::config {
 
-// The first of the engine's rules that a merged configuration breaks, in one line; nullopt: it would start.
+// The first of these rules that a merged configuration breaks, in one line; nullopt: none.
 std::optional<std::string> broken_engine_rule(const Json& config, int stage);
 
 // ", but zero_optimization.stage is 2", the end of a sentence about a rule.

@@ -1,5 +1,5 @@
-// Walks dotted keys, merges configurations, and makes the text that identifies one: keys sorted, whole floats as
-// integers, nothing that is only for the tuner.
+// Dotted keys, merging, and the text that identifies a configuration: sorted keys, whole floats as integers, nothing
+// that only the tuner reads.
 #include "dsat/config/json.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@
 namespace dsat::config {
 namespace {
 
-// The first segment of a dotted key; `rest` becomes what follows its dot, or empty with `last` set.
+// Takes the first segment of a dotted key from `rest`. `last`: there is no further one.
 std::string take_segment(std::string_view& rest, bool& last) {
   const size_t dot = rest.find('.');
   last = dot == std::string_view::npos;
@@ -24,7 +24,7 @@ std::string take_segment(std::string_view& rest, bool& last) {
   return segment;
 }
 
-// nlohmann::json keeps object keys sorted, which is what makes two spellings of one configuration equal.
+// nlohmann::json sorts keys, so two spellings of one configuration become equal.
 nlohmann::json normalised(const Json& value) {
   if (value.is_object()) {
     nlohmann::json out = nlohmann::json::object();
@@ -104,7 +104,7 @@ void set(Json& config, std::string_view key, Json value) {
   std::string walked;
   Json* at = &config;
   for (bool last = false; !last;) {
-    // DeepSpeed reads null as "not given", so it makes way as an absent section does.
+    // DeepSpeed reads null as "not given", so a section may replace it.
     if (at->is_null()) *at = Json::object();
     if (!at->is_object()) {
       throw Error("cannot set " + whole + ": " + (walked.empty() ? "the configuration" : walked) + " is " + at->dump() +
@@ -159,7 +159,7 @@ std::string identity(const Json& config) {
   if (const std::optional<World> world = tuned_world(config)) {
     sorted["autotuning"] = {{"num_gpus", world->num_gpus}, {"num_nodes", world->num_nodes}};
   }
-  // A string that is not UTF-8 cannot come from parse(); replacing keeps a hand-made one from throwing.
+  // parse() returns UTF-8 only. A hand-made string with other bytes must not throw here.
   return sorted.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -1,4 +1,4 @@
-// Looks a number up, and checks it before it is converted.
+// Numbers at keys, checked before they are converted.
 #include "dsat/config/json_numbers.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// parse() and load_file(): the library's parser driven through a SAX handler, because its own tree builder keeps the
-// last of two equal keys silently, calls NaN a syntax error and has no limit of depth. An ordered object looks its keys
-// up one by one: what is read here has a set of them beside it, and a limit.
+// parse() and load_file(): the library's parser with a SAX handler. The library's own tree builder silently keeps the
+// last of two equal keys, calls NaN a syntax error and has no limit of depth. A set beside each object finds equal
+// keys, because a lookup in an ordered object is linear.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace dsat::config {
 namespace {
 
 constexpr size_t kMaxDepth = 100;
-constexpr size_t kMaxKeys = 10000;  // of one object; whoever looks them up later does so one by one
+constexpr size_t kMaxKeys = 10000;  // of one object, because later lookups are linear
 
-// Reads a text and leaves where it stands in `*consumed`: SAX events carry no position of their own.
+// Reads a text and counts the characters in `*consumed`, because SAX events carry no position.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -60,7 +60,7 @@ std::string fold(std::string_view text) {
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-'; }
 
-// The bare word (or single character) that surrounds `at`, and where it begins.
+// The bare word (or single character) around `at`. `at` becomes its first character.
 std::string_view word_at(std::string_view text, size_t& at) {
   at = std::min(at, text.size() - 1);
   if (!is_word(text[at])) return text.substr(at, 1);
@@ -70,7 +70,7 @@ std::string_view word_at(std::string_view text, size_t& at) {
   return text.substr(at, end - at);
 }
 
-// What people who come from Python write where JSON wants something else.
+// Explains a word of Python's that is no JSON; empty: it is none of those.
 std::string explain_word(std::string_view word) {
   const std::string folded = fold(word);
   const std::string bare = !folded.empty() && folded[0] == '-' ? folded.substr(1) : folded;
@@ -107,7 +107,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool key(string_t& name) override {
     keys_.back() = name;
     if (!seen_.back().insert(name).second) {
-      // The handler is called right behind the closing quote.
+      // The parser calls this right after the closing quote.
       size_t begin = *consumed_ - 1;
       while (begin > 0 && (text_[begin - 1] != '"' || (begin > 1 && text_[begin - 2] == '\\'))) --begin;
       fail(begin - 1, "duplicate key " + path() + "; keep one of the two");
@@ -132,7 +132,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // The tree only grows in its innermost open container, so pointers to the outer ones stay good.
+  // Adds a value. The tree grows in its innermost open container only, so pointers to outer containers stay valid.
   Json* place(Json value) {
     if (open_.empty()) {
       root_begun_ = true;
@@ -144,7 +144,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
       parent.push_back(std::move(value));
       return &parent.back();
     }
-    // To its end: key() has seen that it is new.
+    // Appends without a lookup, because key() has checked that the key is new.
     Json::object_t::Container& members = parent.get_ref<Json::object_t&>();
     members.emplace_back(keys_.back(), std::move(value));
     return &members.back().second;
@@ -167,13 +167,13 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // The dotted key of what is being read; a list's element is [index].
+  // The dotted key of the current value. A list's element is [index].
   std::string path() const {
     std::string out;
     for (size_t i = 0; i < open_.size(); ++i) {
       if (open_[i]->is_array()) {
         const size_t size = open_[i]->size();
-        const bool inside = i + 1 < open_.size();  // its last element is the open container itself
+        const bool inside = i + 1 < open_.size();  // the last element is the open container itself
         out += fmt::format("[{}]", inside ? size - 1 : size);
       } else if (!keys_[i].empty()) {
         out += (out.empty() ? "" : ".") + keys_[i];
@@ -182,8 +182,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     return out;
   }
 
-  // Turns the library's report into one that says what to do. `position` counts the bytes read, the offending token's
-  // included.
+  // Replaces the library's report by one with advice. `position`: the number of bytes read, with the wrong token.
   [[noreturn]] void explain(size_t position, const std::string& report) const {
     const size_t last = position == 0 ? 0 : position - 1;
     if (report.find("out_of_range") != std::string::npos) {
@@ -196,7 +195,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     if (report.find("invalid string") != std::string::npos) {
       fail(last, "in a string: " + after(report, "invalid string: "));
     }
-    // A word that breaks off is reported at the character behind it.
+    // The library reports a broken word at the character after it.
     const bool broken_word =
         report.find("invalid literal") != std::string::npos || report.find("invalid number") != std::string::npos;
     size_t begin = std::min(last, text_.size() - 1);
@@ -234,7 +233,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     fail(begin, found + behind + " where ',' or " + (list ? "']'" : "'}'") + " is wanted; is a comma missing?");
   }
 
-  // The part of the library's report between `mark` and its "; last read".
+  // The part of the library's report from `mark` to "; last read".
   static std::string after(const std::string& report, const std::string& mark) {
     const size_t begin = report.find(mark);
     if (begin == std::string::npos) return report;
@@ -248,11 +247,11 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   Json root_;
   bool root_begun_ = false;
   std::vector<Json*> open_;                            // innermost last
-  std::vector<std::string> keys_;                      // beside each open container, the member that is being read
-  std::vector<std::unordered_set<std::string>> seen_;  // and the keys that it has
+  std::vector<std::string> keys_;                      // the current member of each open container
+  std::vector<std::unordered_set<std::string>> seen_;  // the members so far of each open container
 };
 
-// Refuses what the library would misread: other encodings, and NUL bytes, which it takes for the end.
+// Refuses text that the library would misread: other encodings, and NUL bytes, which end its text.
 void check_bytes(std::string_view text, const std::string& source) {
   if (text.substr(0, 2) == "\xFF\xFE" || text.substr(0, 2) == "\xFE\xFF") {
     throw Error(source + ": is UTF-16; save it as UTF-8");
@@ -292,7 +291,7 @@ Json parse(std::string_view text, const std::string& source) {
   TreeBuilder builder(text, source, &consumed);
   const CountingIterator begin(text.data(), &consumed);
   const CountingIterator end(text.data() + text.size(), &consumed);
-  constexpr bool kStrict = true;  // nothing but blanks and comments behind the value
+  constexpr bool kStrict = true;  // only blanks and comments may follow the value
   constexpr bool kIgnoreComments = true;
   Json::sax_parse(begin, end, &builder, nlohmann::json::input_format_t::json, kStrict, kIgnoreComments);
   return builder.take();

@@ -1,5 +1,4 @@
-// The table of all keys that DeepSpeed reads, section by section, as compact rows of names. It is parsed once, on first
-// use, into a map that the readers of configurations look keys up in.
+// The table of all keys that DeepSpeed reads, by section. It is parsed on first use into maps for the lookup.
 #include "known_keys.h"
 
 #include <map>
@@ -14,7 +13,7 @@ struct Row {
   const char* names;  // separated by blanks
 };
 
-// Older names that DeepSpeed still reads (bfloat16, cpu_offload, allgather_size) are known keys as well.
+// Older names that DeepSpeed still reads (bfloat16, cpu_offload, allgather_size) are known too.
 constexpr Row kRows[] = {
     {"", KeyKind::kScalar,
      "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps managed_gradient_accumulation "

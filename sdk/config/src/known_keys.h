@@ -1,4 +1,4 @@
-// The keys that DeepSpeed's documentation knows, as a table. known_keys.cc holds nothing but the table and its lookup.
+// The keys in DeepSpeed's documentation, as a table.
 #ifndef DSAT_CONFIG_SRC_KNOWN_KEYS_H_
 #define DSAT_CONFIG_SRC_KNOWN_KEYS_H_
 
@@ -11,15 +11,15 @@ namespace dsat::config {
 enum class KeyKind {
   kUnknown,
   kScalar,   // a number, string or bool
-  kList,     // DeepSpeed itself wants a list there
+  kList,     // a list to DeepSpeed itself
   kSection,  // an object whose members the table lists
-  kFree,     // an object (or list) that is handed on as it is: optimizer parameters, compression settings, ..
+  kFree,     // an object or list that is passed on unread: optimizer parameters, compression settings, ..
 };
 
-// What stands at a dotted key. Everything below a free key is kFree.
+// The kind of a dotted key. Everything below a free key is kFree.
 KeyKind key_kind(std::string_view key);
 
-// The members of a section by name ("" is the top level), in the table's order.
+// The names of a section's members, in the table's order. "" is the top level.
 const std::vector<std::string>& section_members(std::string_view section);
 
 }  // namespace dsat::config

@@ -1,4 +1,4 @@
-// read_overrides(): the checks of a user's file, for what a strategy changes in it.
+// read_overrides(): checks a strategy's overrides like a user's configuration, and more strictly.
 #include <algorithm>
 
 #include "dsat/config/json.h"
@@ -16,14 +16,15 @@ bool has_unknown(const Json& config, const std::string& key) {
 
 void check_keys(const Json& base, const Json& overrides) {
   for (UnknownKey& unknown : unknown_keys(overrides)) {
-    // No strategy has a reason to make up a dotted key: it takes an axis for its key.
+    // A strategy has no reason for a dotted key: it copies the keys of the axes.
     unknown.refused = unknown.refused || unknown.dotted;
     const std::string why = why_refused(unknown);
     if (!why.empty() && !has_unknown(base, unknown.key)) throw Error(why);
   }
 }
 
-// To the user's file a list is an axis, and a word in a section's place may be a wish; a trial has one value.
+// Refuses lists and words in place of sections. A user's configuration may have them for axes and wishes; a trial may
+// not.
 void check_single(const Json& overrides) {
   for (const auto& [key, value] : leaves_of(overrides)) {
     const KeyKind kind = key_kind(key);

@@ -1,5 +1,5 @@
-// Combinations that DeepSpeed refuses or misreads, one function a rule; broken_rule() names the first that is broken.
-// A message names the keys with the values that they have, so that the reader finds them in the file.
+// Combinations that DeepSpeed refuses or misreads, one function a rule. A message has the keys with their values, so
+// that the user finds them in the file.
 #include "dsat/config/rules.h"
 
 #include <fmt/format.h>
@@ -26,14 +26,14 @@ constexpr const char* kAccumulationTypeKey = "data_types.grad_accum_dtype";
 constexpr const char* kHpzKey = "zero_optimization.zero_hpz_partition_size";
 constexpr const char* kMicsKey = "zero_optimization.mics_shard_size";
 
-// A section that must be an object where it is given at all.
+// Refuses a section that is given but is no object.
 void require_section(const Json& config, const char* key) {
   const Json* section = find(config, key);
   if (section == nullptr || section->is_null() || section->is_object() || *section == "auto") return;
   refuse_value(key, *section, "a section in braces");
 }
 
-// "key DEVICE" when it moves something off the device, else empty.
+// "KEY DEVICE" if the key offloads something, else empty.
 std::string offloads(const Json& config, const char* device_key, std::initializer_list<const char*> older_keys) {
   if (const std::optional<std::string> device = read_string(config, device_key)) {
     constexpr std::array<const char*, 3> kDevices = {"none", "cpu", "nvme"};
@@ -76,7 +76,7 @@ std::optional<std::string> broken_offload_rule(const Json& config, int stage) {
   return std::nullopt;
 }
 
-// Hierarchical partitions of ZeRO 3 are groups of equal size. hpZ alone takes a larger size as all devices.
+// Hierarchical partitions of ZeRO 3 are groups of equal size. For hpZ a size above the number of devices means all.
 std::optional<std::string> broken_partition_rule(const Json& config, int stage, const RuleOptions& options) {
   const std::optional<World> tuned = tuned_world(config);
   const int64_t devices = tuned ? tuned->size() : options.world_size.value_or(0);
@@ -129,7 +129,7 @@ std::optional<std::string> broken_precision_rule(const Json& config, int stage, 
     if (on == "fp16.enabled") return fmt::format("one precision at a time: fp16.enabled and {} are both true", key);
     on = key;
   }
-  // Without ZeRO DeepSpeed has no optimizer for other pairs. Where the precision is "auto" nothing is known.
+  // Without ZeRO, DeepSpeed has no optimizer for other pairs of types. For the precision "auto" no rule applies.
   if (!options.engine_is_deepspeed) return std::nullopt;
   const std::optional<std::string> dtype = accumulation_dtype(config);
   if (stage != 0 || !dtype || on.empty()) return std::nullopt;
@@ -144,7 +144,7 @@ std::optional<std::string> broken_precision_rule(const Json& config, int stage, 
 
 int zero_stage(const Json& config) {
   const Json* zero = find(config, kZero);
-  // The oldest form of all: true is stage 1.
+  // In the oldest form of the section, true means stage 1.
   if (zero != nullptr && zero->is_boolean()) return zero->get<bool>() ? 1 : 0;
   require_section(config, kZero);
   const Json* value = find(config, kStageKey);
@@ -178,7 +178,7 @@ std::optional<std::string> forbids_stage(const Json& config, int stage, const Ru
   const Json* zero = find(at_stage, kZero);
   if (zero != nullptr && zero->is_boolean()) erase(at_stage, kZero);
   set(at_stage, kStageKey, stage);
-  // Every trial brings its own micro batch; the user's is only a starting point.
+  // Every trial has its own micro batch; the user's is a starting point only.
   erase(at_stage, kMicroBatchKey);
   return broken_rule(at_stage, options);
 }

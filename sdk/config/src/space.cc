@@ -1,5 +1,5 @@
-// A space as a value: its JSON form, which a study hands to its searcher, and the overrides of one of its points.
-// How a space is made out of a configuration is in build_space.cc.
+// The JSON form of a space, which a study gives to its searcher, and the overrides of a point. build_space.cc makes
+// spaces.
 #include "dsat/config/space.h"
 
 #include <fmt/format.h>

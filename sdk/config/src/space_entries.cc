@@ -1,5 +1,5 @@
-// Turns lists in the user's configuration and entries of the space file into SpaceEntry, after checking that each value
-// has the type and the range of its key and that no two are alike.
+// Turns lists of the configuration and entries of the space file into SpaceEntry. Checks the type and range of each
+// value, and drops repeated values.
 #include "space_entries.h"
 
 #include <algorithm>
@@ -19,13 +19,13 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& origin, const std::string& what) { throw Error(origin + ": " + what); }
 
-// Keys whose values follow from others, or that belong to the host.
+// Refuses keys whose values follow from others, and keys of the host.
 void require_tunable(const std::string& key, const std::string& origin) {
   if (key == kTrainBatchKey) {
     refuse(origin, key + " follows from the micro batch and cannot be tuned; fix it with --global-batch, or tune " +
                        kMicroBatchKey);
   }
-  // They decide how many devices share a batch, which is settled before the study begins.
+  // These keys decide how many devices share a batch. That is fixed before the study begins.
   for (const char* parallel : {"mp_size", "tensor_parallel.autotp_size", "tensor_parallel.tp_size",
                                "tensor_parallel.tp.tp_size", kSequenceParallelKey}) {
     if (key == parallel) refuse(origin, key + " changes the data-parallel size and cannot be tuned; give one value");
@@ -53,7 +53,7 @@ Json checked_value(const std::string& key, const Json& value, const std::string&
   if (key == kPipelineStagesKey && as_integer(value).value_or(0) < 1) {
     refuse(origin, key + " lists " + shown(value) + "; it must be a positive integer");
   }
-  // 5e8 reads as a float; DeepSpeed's sizes are integers.
+  // 5e8 is a float in JSON, but DeepSpeed's sizes are integers.
   if (const std::optional<int64_t> number = as_integer(known)) return *number;
   return known;
 }
@@ -84,7 +84,7 @@ void take_lists(Json& section, const std::string& prefix, const std::string& ori
   }
 }
 
-// Refuses a key that no value can be set at, and one that looks like a slip of the keyboard.
+// Refuses a key that cannot hold a value, and one that looks misspelt.
 void require_settable(const std::string& key, const std::string& origin) {
   if (key.empty()) refuse(origin, "a key is empty; name a dotted key such as " + std::string(kStageKey));
   std::string section;
@@ -96,7 +96,7 @@ void require_settable(const std::string& key, const std::string& origin) {
     if (kind == KeyKind::kFree && !last) return;
     if (kind == KeyKind::kUnknown) {
       const UnknownKey unknown = describe_unknown(section, name);
-      if (unknown.suggestion.empty() && !unknown.refused) return;  // a key of the user's own
+      if (unknown.suggestion.empty() && !unknown.refused) return;  // the user's own key
       if (unknown.suggestion.empty()) {
         refuse(origin, "unknown key '" + key + "': DeepSpeed refuses every key that it does not know in " + section);
       }

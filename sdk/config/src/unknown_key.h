@@ -1,4 +1,4 @@
-// Naming one key that DeepSpeed does not know; shared by the configuration's check and the space file's.
+// Describes one key that DeepSpeed does not know, for the checks of configurations and space files.
 #ifndef DSAT_CONFIG_SRC_UNKNOWN_KEY_H_
 #define DSAT_CONFIG_SRC_UNKNOWN_KEY_H_
 
@@ -9,7 +9,7 @@
 
 namespace dsat::config {
 
-// For a `name` that key_kind() does not know in `section` ("" is the top level).
+// `name`: unknown to key_kind() in `section`. "" is the top level.
 UnknownKey describe_unknown(const std::string& section, const std::string& name);
 
 }  // namespace dsat::config

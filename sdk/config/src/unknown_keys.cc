@@ -1,5 +1,5 @@
-// unknown_keys(): what DeepSpeed would ignore without a word, and what was probably meant. Walks the sections that
-// DeepSpeed itself interprets and compares each unknown name with the known ones by edit distance.
+// unknown_keys(): keys that DeepSpeed would silently ignore, each with the known key that was probably meant.
+// Suggestions come from edit distances.
 #include <algorithm>
 #include <cctype>
 
@@ -12,7 +12,7 @@
 namespace dsat::config {
 namespace {
 
-// Shorter names repeat by chance ("stage", "type"), so a match at another depth or of a beginning means little.
+// Shorter names ("stage", "type") match at another depth, or as a beginning, by chance.
 constexpr size_t kTellingLength = 8;
 
 std::string fold(std::string_view text) {
@@ -34,7 +34,7 @@ std::string join(const std::string& section, const std::string& name) {
 
 bool has_dot(const std::string& name) { return name.find('.') != std::string::npos; }
 
-// {"zero_optimization": {"stage": ...}} for "zero_optimization.stage".
+// The nested form of a dotted key: {"zero_optimization": {"stage": ...}} for "zero_optimization.stage".
 std::string nested(const std::string& key) {
   std::string begin = "{\"", end = "...}";
   for (const char c : key) {
@@ -44,9 +44,9 @@ std::string nested(const std::string& key) {
   return begin + "\": " + end;
 }
 
-// How many slips of the keyboard still count as the same word: one in four letters, so that a short key of the user's
-// own ("comment") is not taken for one of DeepSpeed's ("comet").
-// Where DeepSpeed refuses every unknown key none can be the user's own: a third of the letters may be wrong.
+// The number of slips that still count as the same word. One in four letters, so that a user's own short key
+// ("comment") is not taken for one of DeepSpeed's ("comet"). A third of the letters in sections where DeepSpeed refuses
+// all unknown keys.
 size_t tolerance(const std::string& section, size_t length) {
   return is_closed(section) ? length / 3 : std::min<size_t>(length / 4, 4);
 }
@@ -60,8 +60,8 @@ std::vector<std::string> words_of(const std::string& name) {
   return words;
 }
 
-// Is `typed` the name of `known` with one of its words left out: train_micro_batch_per_gpu? Few words make
-// many names, the user's own too.
+// Is `typed` the name `known` without one of its words (train_micro_batch_per_gpu)? Names of few words do not count,
+// since a user's own key may match by chance.
 bool lacks_a_word(const std::string& typed, const std::string& known) {
   constexpr size_t kTellingWords = 3;
   if (std::count(known.begin(), known.end(), '_') != std::count(typed.begin(), typed.end(), '_') + 1) return false;
@@ -76,14 +76,14 @@ std::string nearest_member(const std::string& section, const std::string& folded
   const std::vector<std::string_view> known(members.begin(), members.end());
   const std::string_view slip = nearest_name(folded, known, tolerance(section, folded.size()));
   if (!slip.empty() || (folded.size() < kTellingLength && !is_closed(section))) return std::string(slip);
-  // A name that breaks off (train_micro_batch_size) or lacks a word.
+  // The name may end early (train_micro_batch_size) or lack a word.
   for (const std::string& name : members) {
     if (name.compare(0, folded.size(), folded) == 0 || lacks_a_word(folded, name)) return name;
   }
   return {};
 }
 
-// The right name at the wrong depth: between the top level and zero_optimization, where people mix them up.
+// The right name at the wrong depth. Users confuse the top level and zero_optimization.
 std::string other_depth(const std::string& section, const std::string& folded) {
   if (folded.size() < kTellingLength) return {};
   const std::string other = section.empty() ? "zero_optimization" : "";

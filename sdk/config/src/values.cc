@@ -1,5 +1,5 @@
-// Reads single keys with a type. Each reader first drops what means "not given" (absent, null, "auto"), then refuses
-// every other type with the key and its value.
+// Reads single keys with a type. Absent, null and "auto" mean "not given". Any other type is refused with key and
+// value.
 #include "values.h"
 
 #include <cctype>
@@ -9,7 +9,7 @@
 namespace dsat::config {
 namespace {
 
-// The value at `key`, or nullptr where DeepSpeed and its callers decide themselves.
+// The value at `key`; nullptr: not given, so that DeepSpeed or its caller decides.
 const Json* given(const Json& config, std::string_view key) {
   const Json* value = find(config, key);
   if (value == nullptr || value->is_null() || *value == "auto") return nullptr;

@@ -1,5 +1,5 @@
-// Typed reading of single keys. "auto", null and absence all mean "not given"; any other type than the wanted one is an
-// Error that names the key, what it has and what it wants.
+// Typed reading of single keys. "auto", null and absence mean "not given". A wrong type is an Error that names the key,
+// its value and the right type.
 #ifndef DSAT_CONFIG_SRC_VALUES_H_
 #define DSAT_CONFIG_SRC_VALUES_H_
 
@@ -12,7 +12,7 @@
 
 namespace dsat::config {
 
-// Integers, and floats without a fraction: 5e8 is how DeepSpeed's own examples write a bucket size.
+// Integers, and floats without a fraction, because DeepSpeed's examples write bucket sizes as 5e8.
 std::optional<int64_t> as_integer(const Json& value);
 
 std::optional<int64_t> read_integer(const Json& config, std::string_view key);
@@ -20,13 +20,13 @@ std::optional<int64_t> read_positive(const Json& config, std::string_view key);
 std::optional<bool> read_bool(const Json& config, std::string_view key);
 std::optional<std::string> read_string(const Json& config, std::string_view key);
 
-// "key is VALUE; it must be WANTED", the value cut short when it is long.
+// Throws "KEY is VALUE; it must be WANTED". A long value is shortened.
 [[noreturn]] void refuse_value(std::string_view key, const Json& value, std::string_view wanted);
 
-// A value as messages show it.
+// A value in the form of messages.
 std::string shown(const Json& value);
 
-// ASCII letters alone.
+// Lowers ASCII letters only.
 std::string lower_case(std::string text);
 
 }  // namespace dsat::config

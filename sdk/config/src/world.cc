@@ -1,5 +1,4 @@
-// Reads, keeps and applies the size of a trial where a configuration names its own: autotuning.num_gpus and
-// autotuning.num_nodes. Anything but two positive integers counts as not named.
+// Reads and keeps autotuning.num_gpus and autotuning.num_nodes. Anything but two positive integers counts as absent.
 #include "dsat/config/world.h"
 
 #include "dsat/config/batch.h"
@@ -12,7 +11,7 @@ std::optional<World> tuned_world(const Json& config) {
   const auto positive = [&](const char* key) -> std::optional<int64_t> {
     const Json* value = config.is_object() ? find(config, key) : nullptr;
     const std::optional<int64_t> number = value == nullptr ? std::nullopt : as_integer(*value);
-    // Beyond any cluster, and small enough to be multiplied.
+    // No cluster is larger, and products stay within 64 bits.
     constexpr int64_t kMost = 1 << 20;
     return number && *number >= 1 && *number <= kMost ? number : std::nullopt;
   };

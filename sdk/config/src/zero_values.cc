@@ -1,5 +1,5 @@
-// The checks of DeepSpeed's own as a table of types by key, and canonical(), which reads a configuration through it.
-// Where versions differ the strictest one counts; what each takes was tried (docs/real-deepspeed.md).
+// DeepSpeed's own checks as a table of types by key, and canonical(), which reads a configuration by that table. If
+// versions differ, the strictest counts. The checks were found by trial (docs/real-deepspeed.md).
 #include "zero_values.h"
 
 #include <fmt/format.h>
@@ -133,7 +133,7 @@ const char* wanted(Type type) {
   return "";
 }
 
-// The words that DeepSpeed's checks read as a truth value, in either case; 0 and 1 as well.
+// A truth value as DeepSpeed's checks read it: these words in any case, 0 and 1.
 std::optional<bool> as_flag(const Json& value) {
   if (value.is_boolean()) return value.get<bool>();
   if (value.is_number()) return value == 0 || value == 1 ? std::optional<bool>(value == 1) : std::nullopt;
@@ -148,7 +148,7 @@ std::optional<bool> as_flag(const Json& value) {
   return std::nullopt;
 }
 
-// "5" is an integer to DeepSpeed, "5e8" is none.
+// DeepSpeed reads "5" as an integer, but not "5e8".
 std::optional<int64_t> as_count(const Json& value) {
   constexpr int64_t kMost = INT64_MAX;
   if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
@@ -161,7 +161,7 @@ std::optional<Json> from_integer(const std::optional<int64_t>& number, int64_t l
   return Json(*number);
 }
 
-// The first of DeepSpeed's names for the type that `value` names; no other case of letters will do.
+// DeepSpeed's first name of the type in `value`. Names are case-sensitive.
 std::optional<Json> as_dtype(const Json& value) {
   constexpr const char* kNames[][4] = {{"fp32", "float32", "float", "torch.float32"},
                                        {"fp16", "float16", "half", "torch.float16"},
@@ -172,7 +172,7 @@ std::optional<Json> as_dtype(const Json& value) {
   return std::nullopt;
 }
 
-// nullopt: DeepSpeed refuses it.
+// nullopt: DeepSpeed refuses the value.
 std::optional<Json> as_type(Type type, const Json& value) {
   const std::optional<bool> flag = as_flag(value);
   switch (type) {
@@ -214,7 +214,7 @@ std::optional<Json> as_type(Type type, const Json& value) {
   return std::nullopt;
 }
 
-// A list where one value is wanted is an axis of the search: each of its values is checked.
+// A list in place of one value is an axis, and each of its values is checked.
 void make_canonical(Json& value, const std::string& key) {
   if (value.is_array()) {
     for (Json& element : value) element = canonical_value(key, element);
@@ -227,7 +227,7 @@ std::string together(const std::string& key, const std::string& other) {
   return fmt::format("{} and {} are the same key, and DeepSpeed refuses both together; keep one", key, other);
 }
 
-// Switches that DeepSpeed turns into what replaced them, unless that is there already.
+// Older switches and their replacements. DeepSpeed converts a switch, unless the replacement is there too.
 constexpr std::pair<const char*, const char*> kReplaced[] = {
     {"cpu_offload", "offload_optimizer"},
     {"cpu_offload_param", "offload_param"},
@@ -260,7 +260,7 @@ Json canonical_section(const Json& section, const std::string& prefix) {
     if (kind == KeyKind::kSection && value.is_object()) {
       copy = canonical_section(value, key);
     } else if (kind == KeyKind::kSection && value.is_boolean() && key == kZeroSection) {
-      copy = Json{{"stage", value.get<bool>() ? 1 : 0}};  // the oldest form of all
+      copy = Json{{"stage", value.get<bool>() ? 1 : 0}};  // the oldest form of the section
     } else if (kind == KeyKind::kSection && !value.is_null() && value != "auto" &&
                !(key == kZeroSection && value == "all")) {
       refuse_value(key, value, "a section in braces");

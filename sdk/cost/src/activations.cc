@@ -1,5 +1,4 @@
-// The highest moment of one forward and backward with recomputation: adds up what is held while the backward of each
-// layer runs, segment by segment, and takes the largest sum.
+// Adds up the memory at the backward of each layer, segment by segment, and takes the largest sum.
 #include "dsat/cost/activations.h"
 
 #include <fmt/format.h>
@@ -12,14 +11,15 @@
 namespace dsat::cost {
 namespace {
 
-// The peak of layers from `begin` up to `end` that all have their activations, with `held` beside them: backward is at
-// each of them in turn, turns the gradient of its output into that of its input, and those behind it are gone.
+// The peak during the backward of the layers from `begin` up to `end`, with `held` bytes beside them. All these layers
+// have their activations at first. Backward of a layer turns the gradient of its output into the gradient of its input,
+// and then frees its activations.
 double highest_moment(const std::vector<LayerActivations>& layers, size_t begin, size_t end, double held) {
   double peak = held;
   for (size_t i = begin; i < end; ++i) {
     held += layers[i].kept_bytes;
-    // Two of the output, since the shortcut's waits for the branch's where a layer is residual; the output itself is
-    // gone by then.
+    // The output's gradient counts twice, since in a residual layer the shortcut's gradient waits for the branch's. The
+    // output itself is already free.
     const double gradients =
         layers[i].output_bytes + (i > 0 ? layers[i - 1].output_bytes : 0) + layers[i].largest_parameter_bytes;
     peak = std::max(peak, held + gradients + layers[i].working_bytes);
@@ -38,11 +38,11 @@ double activation_peak_bytes(const std::vector<LayerActivations>& layers, const 
                               layers.size()));
     }
     if (begin > 0) inputs += layers[begin - 1].output_bytes;
-    // The segment's output and its gradient are held until its backward has ended.
+    // The segment's output and its gradient stay until the segment's backward has ended.
     peak = std::max(peak, highest_moment(layers, begin, end, inputs + 2 * layers[end - 1].output_bytes));
     begin = end;
   }
-  // What lies behind the segments begins with the last one's output.
+  // The layers after the segments begin with the output of the last segment.
   if (begin > 0 && begin < layers.size()) inputs += layers[begin - 1].output_bytes;
   return std::max(peak, highest_moment(layers, begin, layers.size(), inputs));
 }

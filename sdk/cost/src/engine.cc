@@ -1,4 +1,4 @@
-// The table of engines, and DeepSpeed's versions read number by number.
+// The table of engines, and the parser of DeepSpeed's versions.
 #include "dsat/cost/engine.h"
 
 #include <array>

@@ -1,5 +1,5 @@
-// The estimate of `dsat-host estimate`: model states by the formulas of ZeRO, activations by the formula of a
-// transformer, and the largest micro batch that both leave room for.
+// The answer of `dsat-host estimate`: model states by the formulas of ZeRO, activations by the formula of a
+// transformer, and the largest micro batch that fits with both.
 #include "dsat/cost/estimate.h"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // fit_memory: the most probable unknowns given a prior, measured peaks and one-sided observations.
 //
-// Measured peaks give squares; a trial of which only "fitted" or "did not fit" is known gives the logarithm of a
-// normal probability (Tobit). The sum is convex, so Newton's method finds its one minimum; the curvature there is the
-// inverse of the covariance.
+// A measured peak adds a square to the loss. A trial known only as "fitted" or "did not fit" adds the logarithm of a
+// normal probability (Tobit). The loss is convex, so Newton's method finds its one minimum. The covariance is the
+// inverse of the curvature there.
 //
-// Sources: Tobin, "Estimation of Relationships for Limited Dependent Variables" (1958), for the one-sided terms;
-// Nocedal and Wright, "Numerical Optimization", chapter 3, for the search along Newton's step.
+// Sources: Tobin, "Estimation of Relationships for Limited Dependent Variables" (1958), for one-sided observations;
+// Nocedal and Wright, "Numerical Optimization", chapter 3, for the line search.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,14 +20,14 @@
 namespace dsat::cost {
 namespace {
 
-// Peaks are repeatable to the byte on many stacks; caching and fragmentation move them a little.
+// Peaks repeat to the byte on many stacks; caching and fragmentation move them a little.
 constexpr double kPriorNoise = 0.001;
-constexpr double kPriorNoiseWeight = 4;  // observations that the guess above is worth
-// From trial to trial a device runs out a little earlier or later; the part that stays is the usable share.
+constexpr double kPriorNoiseWeight = 4;  // observations that kPriorNoise is worth
+// The point at which a device runs out of memory varies between trials. The usable share is the constant part.
 constexpr double kCensoredNoise = 0.005;
 
-// A peak is the highest of several straight lines, one for each moment of a step, and towards the ceiling the steepest
-// holds. So a trial counts less the farther it lies below the largest of its setup, down to this much.
+// A peak is the maximum of several straight lines, one for each moment of a step, and near the ceiling the steepest one
+// is the maximum. So a trial counts less the farther it lies below the largest trial of its setup. This is the limit.
 constexpr double kFarBelowNoise = 64;
 
 struct Prior {
@@ -35,8 +35,8 @@ struct Prior {
   Terms deviation = Terms::Ones();
 };
 
-// The sum of squares of all measured peaks, each relative to its peak: u A u - 2 b u + c. Summed once, so that an
-// iteration costs the same however many trials there are.
+// The sum of squares of all measured peaks, each relative to its peak: u A u - 2 b u + c. It is summed once, so the
+// cost of an iteration does not depend on the number of trials.
 struct MeasuredPeaks {
   TermsMatrix a = TermsMatrix::Zero();
   Terms b = Terms::Zero();
@@ -52,15 +52,14 @@ struct MeasuredPeaks {
   double squares(const Terms& u) const { return std::max(0.0, u.dot(a * u) - 2 * b.dot(u) + c); }
 };
 
-// known + x u is above 0 (did not fit) or below (fitted); as shares of the device memory.
+// known + x u is above 0 (did not fit) or below 0 (fitted), as a share of the device memory.
 struct Bound {
   Terms x;
   double known = 0;
   double sign = 1;  // 1 above, -1 below
 };
 
-// Unknowns are in units of their prior's deviation, which keeps the matrix well conditioned whether they are bytes or a
-// plain factor.
+// Unknowns are in units of their prior's deviation. This keeps the matrix well conditioned for bytes and for factors.
 struct Problem {
   Prior prior;
   MeasuredPeaks measured;
@@ -75,7 +74,7 @@ void check_bytes(const std::optional<double>& bytes, const char* what) {
 }
 
 void check(const Inputs& inputs, const std::vector<Observation>& observations) {
-  model_state_bytes(inputs.size, Setup());  // refuses a size that cannot be
+  model_state_bytes(inputs.size, Setup());  // throws for an impossible size
   check_bytes(inputs.activation_bytes_at_micro_batch_1, "activation bytes at micro batch 1");
   check_bytes(inputs.device_memory_bytes, "device memory");
   const auto check_interval = [](const std::optional<Interval>& interval, const std::string& what) {
@@ -89,7 +88,7 @@ void check(const Inputs& inputs, const std::vector<Observation>& observations) {
   for (const Observation& observation : observations) check_bytes(observation.peak_bytes, "an observed peak");
 }
 
-// The size of things here: what priors are shares of.
+// The memory that priors are shares of.
 double scale_of(const Inputs& inputs, const std::vector<Observation>& observations) {
   double scale = inputs.device_memory_bytes.value_or(0);
   if (scale <= 0) {
@@ -108,37 +107,36 @@ Prior prior_of(const Inputs& inputs, double scale) {
     prior.mean[kFixed] = known.value;
     prior.deviation[kFixed] = std::max({known.high - known.low, 0.5 * known.value, 0.003 * scale});
   }
-  // Nothing measured: some twenty samples may fit, or two, or two hundred.
+  // With nothing measured, two samples may fit, or twenty, or two hundred.
   prior.mean[kActivation] = 0.05 * scale;
   prior.deviation[kActivation] = 0.25 * scale;
   if (inputs.activation_bytes_per_sample) {
     const Interval& known = *inputs.activation_bytes_per_sample;
     prior.mean[kActivation] = known.value;
-    // Wider than the profile says, since the trials it was made of may be among the observations again.
+    // The prior is wider than the profile's interval, since the profile's trials may be among the observations again.
     prior.deviation[kActivation] = std::max({known.high - known.low, 0.25 * known.value, 1e-6 * scale});
   } else if (inputs.activation_bytes_at_micro_batch_1.value_or(0) > 0) {
-    // One forward holds what backward needs; the peak lies in backward, which adds gradients of activations.
+    // One forward keeps what backward needs. The peak lies in backward, which adds gradients of activations.
     prior.mean[kActivation] = 1.25 * *inputs.activation_bytes_at_micro_batch_1;
     prior.deviation[kActivation] = 0.5 * *inputs.activation_bytes_at_micro_batch_1;
     if (inputs.recomputes_activations) {
-      // What forward leaves behind is what recomputation starts from; what it makes of it may be many times that.
+      // Forward leaves the inputs of recomputation. The recomputed activations may be many times larger.
       prior.mean[kActivation] = 6 * *inputs.activation_bytes_at_micro_batch_1;
       prior.deviation[kActivation] = 10 * *inputs.activation_bytes_at_micro_batch_1;
     }
   }
-  // Engines round, align and double their buffers, but they are there; of those that only some take nothing is
-  // expected.
+  // Engines round, align and double the documented buffers. Optional buffers are not expected at all.
   prior.mean[kBufferScale] = 1;
   prior.deviation[kBufferScale] = 0.25;
   prior.deviation[kOptionalBufferScale] = 0.15;
-  // A driver's context and other processes take some percent at most.
+  // A driver's context and other processes take a few percent at most.
   prior.mean[kUsableShare] = 1;
   prior.deviation[kUsableShare] = 0.02;
   for (int stage = 0; stage < 4; ++stage) prior.deviation[kStageOffset + stage] = 0.015 * scale;
   return prior;
 }
 
-// The largest micro batch of each setup that fitted.
+// The largest fitted micro batch of each setup.
 class LargestFitted {
  public:
   explicit LargestFitted(const std::vector<Observation>& observations) {
@@ -157,7 +155,7 @@ class LargestFitted {
   std::map<Setup, int64_t, OrderOfSetups> largest_;
 };
 
-// The setup that all others are compared to: the first that reported its peak, so that it stays while a study grows.
+// The setup that all others are compared to. It is the first with a measured peak, so it stays while a study grows.
 std::optional<Setup> reference_of(const std::vector<Observation>& observations) {
   for (const Observation& observation : observations) {
     if (!observation.out_of_memory && observation.peak_bytes) return observation.setup;
@@ -165,8 +163,8 @@ std::optional<Setup> reference_of(const std::vector<Observation>& observations) 
   return std::nullopt;
 }
 
-// What `fixed` may be at least. The formula's optimizer states can be too many: an 8-bit optimizer, or one that the
-// script makes itself. Measured peaks then lie below the formula, and a bound at zero would tilt the line instead.
+// The lower bound of `fixed`. It may be negative: if the optimizer keeps fewer states than the formula says (8 bit, or
+// made by the script), measured peaks lie below the formula, and a bound at zero would tilt the line instead.
 double least_fixed_bytes(const Inputs& inputs, const std::optional<Setup>& reference) {
   if (!reference) return 0;
   Setup without = *reference;
@@ -195,11 +193,11 @@ Problem problem_of(const Inputs& inputs, const std::vector<Observation>& observa
       const double factor = std::max(noise_factor(observation.setup), std::min(below * below, kFarBelowNoise));
       const double unit = std::max(bytes, 1.0) * factor;
       problem.measured.add(peak.coefficients.cwiseProduct(deviation) / unit, (peak.known_bytes - bytes) / unit);
-      // A peak near the device's memory also shows that so much of it can be used.
+      // A peak near the device's memory also shows that this much of it is usable.
       if (device > 0 && bytes > 0.9 * device) add_bound({bytes, Terms::Zero()}, false);
     } else if (device > 0 &&
                !(observation.out_of_memory && largest.of(observation.setup) >= observation.setup.micro_batch)) {
-      // Out of memory where the same setup fitted, or below it, had another cause and is left out.
+      // If the same or a larger micro batch fitted, the out-of-memory had another cause and is left out.
       add_bound(peak, observation.out_of_memory);
     }
   }
@@ -221,7 +219,7 @@ Point evaluate(const Problem& problem, double noise, const Terms& unknowns) {
   const double sigma = std::max(noise, kCensoredNoise);
   for (const Bound& bound : problem.bounds) {
     const double z = bound.sign * (bound.known + bound.x.dot(unknowns)) / sigma;
-    if (z > 9) continue;  // as expected: it adds less than rounding does
+    if (z > 9) continue;  // the term is below rounding
     const double mills = normal_hazard(z);
     point.loss -= log_normal_cdf(z);
     point.gradient -= bound.x * (bound.sign * mills / sigma);
@@ -241,8 +239,8 @@ Terms minimise(const Problem& problem, double noise, const std::vector<int>& pin
       point.curvature.col(term).setZero();
       point.curvature(term, term) = 1;
     }
-    // The loss is convex, so the curvature is positive definite and the step goes downhill; far from the minimum it can
-    // still be too long, and is halved until the loss falls by a share of what the slope promises (Armijo).
+    // The loss is convex, so the curvature is positive definite and the step goes downhill. Far from the minimum it may
+    // be too long. It is halved until the loss falls by a share of what the slope promises (Armijo).
     const Terms step = -point.curvature.ldlt().solve(point.gradient);
     const double slope = point.gradient.dot(step);
     if (!(slope < -1e-12)) break;
@@ -259,8 +257,8 @@ Terms minimise(const Problem& problem, double noise, const std::vector<int>& pin
   return unknowns;
 }
 
-// The minimum with fixed and activation within their bounds. It is convex and has two bounds, so it is the best of the
-// minima with neither, one or both of them pinned that keeps the bounds.
+// The minimum with `fixed` and `activation` at or above their bounds. The loss is convex, so the minimum is the best
+// allowed one of four: with none, one or both of the two terms pinned to its bound.
 Terms minimise_within_bounds(const Problem& problem, double noise, const Terms& start) {
   const std::vector<int> choices[] = {{}, {kFixed}, {kActivation}, {kFixed, kActivation}};
   Terms best = Terms::Zero();
@@ -273,7 +271,7 @@ Terms minimise_within_bounds(const Problem& problem, double noise, const Terms& 
       best_loss = loss;
       best = unknowns;
     }
-    if (pinned.empty()) break;  // a free minimum that keeps the bounds is the minimum
+    if (pinned.empty()) break;  // a free minimum within the bounds is the minimum
   }
   return best;
 }
@@ -282,10 +280,10 @@ TermsMatrix covariance_at(const Problem& problem, double noise, const Terms& unk
   return evaluate(problem, noise, unknowns).curvature.inverse();
 }
 
-// The residuals' relative deviation, with the guess as a few observations more.
+// The relative deviation of the residuals. The prior guess counts as a few further observations.
 double noise_of(const Problem& problem, double noise, const Terms& unknowns) {
   const MeasuredPeaks& measured = problem.measured;
-  // What the fit has used up of the observations' freedom: the trace of its hat matrix.
+  // The degrees of freedom that the fit uses: the trace of its hat matrix.
   const double used = (covariance_at(problem, noise, unknowns) * measured.a).trace() / (noise * noise);
   const double squares = kPriorNoiseWeight * kPriorNoise * kPriorNoise + measured.squares(unknowns);
   return std::sqrt(squares / (kPriorNoiseWeight + std::max(0.0, measured.count - used)));
@@ -327,7 +325,8 @@ MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& obser
   for (size_t stage = 0; stage < 4; ++stage) fit.stage_offset_bytes[stage] = value[kStageOffset + int(stage)];
   Eigen::Map<TermsMatrix>(fit.covariance.data()) =
       deviation.asDiagonal() * covariance_at(problem, noise, unknowns) * deviation.asDiagonal();
-  // A device does not have more than it has, unless a peak has shown it: a trial that fits closely is no such sign.
+  // The usable share is at most 1, unless a peak above the device's memory was measured. A trial that just fits is no
+  // evidence of more.
   double most_usable = 1;
   fit.relative_noise = noise;
   for (const Observation& observation : observations) {

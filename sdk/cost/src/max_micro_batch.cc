@@ -1,6 +1,6 @@
-// Predictions from a fit: peaks, the probability that a setup fits, the maximum micro batch, and where to measure next.
+// Predictions from a fit: peaks, the probability that a setup fits, the maximum micro batch, and the next micro batch
+// to measure. A prediction is a linear form of the fitted unknowns, and its deviation follows from their covariance.
 // All in bytes per device.
-// A prediction is a linear form of the fitted unknowns; its deviation follows from their covariance.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,9 +15,9 @@ namespace {
 constexpr double kZ90 = 1.6449;  // 5 % of a normal distribution lies above it
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Two halves of a normal distribution: a peak is farther above its line than below it.
+// A normal distribution with two deviations, because a peak can be farther above its line than below it.
 struct Normal {
-  double mean = 0, below = 0, above = 0;  // the latter two are standard deviations
+  double mean = 0, below = 0, above = 0;  // `below` and `above`: standard deviations
 };
 
 Interval interval_of(const Normal& normal) {
@@ -30,15 +30,15 @@ Normal term(const MemoryFit& fit, Term index, double value) {
   return {value, deviation, deviation};
 }
 
-// A peak is the highest of several straight lines, one for each moment of a step: beyond what was measured a steeper
-// one may take over. As a share of the activations that are extrapolated.
+// A peak is the maximum of several straight lines, one for each moment of a step. Beyond the measured micro batches a
+// steeper line may take over. As a share of the extrapolated activations.
 constexpr double kExtrapolationNoise = 0.015;
-// How much steeper it can be: a moment at which nothing fixed is held has a line through zero, and that line lies below
-// the largest measured peak. So the slope rises at most by fixed / largest measured micro batch; the deviation, as a
+// How much steeper that line can be. A line through zero belongs to a moment without fixed memory, and it lies below
+// the largest measured peak. So the slope rises by at most fixed / largest measured micro batch. The deviation, as a
 // share of that.
 constexpr double kSteeperLine = 0.25;
 
-// What is believed of a linear form of a setup's peak; `scatter_bytes` of the peak itself.
+// The distribution of a linear form of a setup's peak. `scatter_bytes`: the deviation of the peak itself.
 Normal believed(const MemoryFit& fit, const PeakForm& form, const Setup& setup, double scatter_bytes) {
   const Eigen::Map<const TermsMatrix> covariance(fit.covariance.data());
   const auto beyond = static_cast<double>(std::max<int64_t>(0, setup.micro_batch - fit.largest_measured_micro_batch));
@@ -59,16 +59,16 @@ Normal peak_of(const MemoryFit& fit, const Setup& setup) {
   return believed(fit, form, setup, fit.relative_noise * noise_factor(setup) * mean);
 }
 
-// The device's memory is known.
+// Needs a known device memory.
 Normal shortage_of(const MemoryFit& fit, const Setup& setup) {
   const double device = *fit.inputs.device_memory_bytes;
   const PeakForm form = shortage_form(peak_form(fit.inputs.size, setup, fit.reference), device);
   return believed(fit, form, setup, fit.relative_noise * device);
 }
 
-// What trials of the same setup, at any micro batch, have shown. What fitted outweighs an out-of-memory trial below it.
+// Trials of the same setup at any micro batch. A fitted trial outweighs an out-of-memory trial below it.
 struct Seen {
-  int64_t fitted = 0;                             // the largest that fitted; 0 = none
+  int64_t fitted = 0;                             // the largest that fitted; 0: none
   std::optional<int64_t> smallest_out_of_memory;  // above `fitted`
 };
 
@@ -87,7 +87,7 @@ Seen seen_of(const MemoryFit& fit, const Setup& setup) {
   return seen;
 }
 
-// Without a known device memory, predicted peaks of trials that fitted and that did not stand in for it.
+// The probability without a known device memory, from the predicted peaks of trials that fitted and that did not.
 double probability_by_peers(const MemoryFit& fit, const Setup& setup) {
   double fitted = 0, out_of_memory = kInfinity;
   for (const Observation& observation : fit.observations) {
@@ -103,8 +103,8 @@ double probability_by_peers(const MemoryFit& fit, const Setup& setup) {
   return peak >= out_of_memory ? 0 : (out_of_memory - peak) / (out_of_memory - fitted);
 }
 
-// The largest micro batch up to the limit for which `fits` holds, or 0; it holds for all below one for which it does.
-// Doubling, then halving: some twenty predictions for a ceiling of a thousand.
+// The largest micro batch up to the limit for which `fits` holds, or 0. If `fits` holds for one, it holds for all
+// smaller ones. Doubling, then bisection: some twenty predictions for a ceiling of a thousand.
 template <class Fits>
 int64_t largest(const Fits& fits) {
   if (!fits(int64_t{1})) return 0;
@@ -121,8 +121,8 @@ int64_t largest(const Fits& fits) {
   return good;
 }
 
-// The micro batch that surely fits if peaks never fall below a line through zero: the measured one beyond states and
-// buffers, taken as proportional to the micro batch. Infinite where nothing of this setup reported its peak.
+// The micro batch that surely fits if a peak, less states and buffers, is at most proportional to the micro batch.
+// Infinity: no trial of this setup has a measured peak.
 double surely_fits(const MemoryFit& fit, const Setup& setup) {
   const double known = model_state_bytes(fit.inputs.size, setup) + buffer_bytes(fit.inputs.size, setup);
   const double left = *fit.inputs.device_memory_bytes - known;
@@ -135,11 +135,11 @@ double surely_fits(const MemoryFit& fit, const Setup& setup) {
   return left / std::max(1.0, per_sample);
 }
 
-// Where a profile measures.
+// The points at which a profile measures.
 constexpr double kLineBegins = 2, kHalfway = 0.5;
-constexpr double kBlind = 16;  // without a known device memory, beside or after the beginning of the line
+constexpr double kBlind = 16;  // without a known device memory: alone, or after the start of the line
 
-// The micro batch of a measured trial that stays alone. All that is known of the line is one forward pass.
+// The micro batch of a single measured trial. One forward pass is all that is known of its line.
 double alone(const MemoryFit& fit, const Interval& ceiling) {
   constexpr double kFarthest = 32;
   return fit.inputs.device_memory_bytes ? std::clamp(kHalfway * ceiling.low, kLineBegins, kFarthest) : kBlind;
@@ -179,7 +179,7 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
     };
     result = {at_most(0), at_most(kZ90), at_most(-kZ90)};
   }
-  // What was seen outweighs what is predicted.
+  // Observations outweigh predictions.
   const double floor = static_cast<double>(seen.fitted);
   const double ceiling =
       seen.smallest_out_of_memory ? static_cast<double>(*seen.smallest_out_of_memory - 1) : kInfinity;
@@ -189,7 +189,7 @@ Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
 
 int64_t next_to_measure(const MemoryFit& fit, const Setup& setup, int64_t trials_left) {
   constexpr double kLeastSecond = 4, kClose = 0.9;
-  constexpr double kLongestJump = 16;  // where no trial of this setup reported its peak: one forward is little evidence
+  constexpr double kLongestJump = 16;  // if no trial of this setup has a measured peak: one forward is weak evidence
   const Seen seen = seen_of(fit, setup);
   const auto fitted = static_cast<double>(seen.fitted);
   const Interval ceiling = max_micro_batch(fit, setup);

@@ -1,5 +1,5 @@
-// The cost model's side of two documents: a profile and the observations of a study. Reads and checks the members it
-// needs, leaves the others alone, and names the document and the member in every refusal.
+// Reads the members that the cost model needs from a profile and from a study's observations. An error names the
+// document and the member.
 #include <cmath>
 #include <string>
 
@@ -9,7 +9,7 @@
 namespace dsat::cost {
 namespace {
 
-// A number at `key`, or nullopt where it is absent or null.
+// The number at `key`; nullopt: absent or null.
 std::optional<double> number(const Json& object, const char* key, const char* what) {
   const auto it = object.find(key);
   if (it == object.end() || it->is_null()) return std::nullopt;
@@ -30,7 +30,7 @@ std::optional<Interval> interval(const Json& object, const char* key, const char
   return Interval{required(*it, "value", key), required(*it, "low", key), required(*it, "high", key)};
 }
 
-// A trial that only measured the model's size ran one forward; its peak is no training peak.
+// A trial that measured the model's size ran one forward only, so its peak is no training peak.
 bool measured_training(const Json& observation) {
   const auto metrics = observation.find("metrics");
   return metrics == observation.end() || !metrics->is_object() || !metrics->contains("activation_mem_per_gpu");
@@ -58,7 +58,7 @@ Inputs inputs_from_profile(const Json& profile) {
   if (version != profile.end() && version->is_string()) {
     inputs.size.deepspeed = engine_of_deepspeed(version->get<std::string>());
   }
-  model_state_bytes(inputs.size, Setup());  // refuses a size that cannot be
+  model_state_bytes(inputs.size, Setup());  // throws for an impossible size
   inputs.device_memory_bytes = number(profile, "device_memory_bytes", what);
   inputs.activation_bytes_per_sample = interval(profile, "activation_bytes_per_sample", what);
   inputs.fixed_bytes = interval(profile, "fixed_bytes", what);
@@ -79,7 +79,7 @@ std::vector<Observation> observations_from_json(const Json& observations, int64_
     if (!observation.out_of_memory && (outcome != "completed" || !measured_training(entry))) continue;
     observation.setup = setup_from_config(entry["config"], data_parallel_size, engine);
     observation.peak_bytes = number(entry, "peak_bytes", "observations");
-    if (observation.peak_bytes == 0) observation.peak_bytes.reset();  // 0 = unknown, as in dsat_exit
+    if (observation.peak_bytes == 0) observation.peak_bytes.reset();  // 0: unknown, as in dsat_exit
     result.push_back(observation);
   }
   return result;

@@ -1,5 +1,5 @@
-// Bytes of parameters, gradients and optimizer states on one device, by ZeRO stage, precision and optimizer, with the
-// shares that the stage and offloading take away.
+// Bytes of parameters, gradients and optimizer states on one device, by ZeRO stage, precision, optimizer and
+// offloading.
 #include "dsat/cost/model_states.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace {
 double as_double(int64_t value) { return static_cast<double>(value); }
 double element_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }
 
-// fp32 values that the optimizer keeps for each parameter, besides a master copy of it.
+// The fp32 values that the optimizer keeps for each parameter, besides a master copy.
 double optimizer_values(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::adam:
@@ -27,15 +27,15 @@ double optimizer_values(Optimizer optimizer) {
   return 2;
 }
 
-// Bytes for each trainable parameter. In 16 bit there is a master copy in fp32 as well.
+// Bytes of the fp32 master copy for each trainable parameter. Precisions of 16 bit always need it.
 double master_bytes(const Setup& setup, const EngineRules& rules) {
   const bool fp32 = setup.precision == Precision::fp32;
   return !fp32 || (rules.master_copy_in_fp32 && setup.stage >= 1) ? 4 : 0;
 }
 
-// For DeepSpeed in bf16: its BF16_Optimizer accumulates in one flat fp32 gradient of all parameters, beside those of
-// backward, divides master copy and states even without ZeRO, and reduces without a bucket. (It can accumulate in bf16
-// too, with a pipeline at stage 0: then this is too much.)
+// Does DeepSpeed use its BF16_Optimizer? That one accumulates in a flat fp32 gradient of all parameters, beside the
+// gradients of backward; it divides master copy and states even without ZeRO, and reduces without a bucket. (With a
+// pipeline at stage 0 it can accumulate in bf16. Then the result is too high.)
 bool has_flat_gradients(const Setup& setup, const EngineRules& rules) {
   if (!rules.flat_bf16_gradients || setup.precision != Precision::bf16) return false;
   return setup.stage == 0 || (setup.stage == 1 && setup.accumulation_dtype == Precision::fp32 &&
@@ -73,18 +73,18 @@ Share share_of(const ModelSize& size, const Setup& setup) {
   return {size.num_params / model, size.trainable_num_params / model, size.largest_layer_params / tensor};
 }
 
-// Gradients are copied into one flat bucket and reduced from there; with overlap a second one fills meanwhile. Without
-// contiguous gradients they are collected where they are, until a bucket is full.
+// Gradients are copied into a flat bucket and reduced there; with overlap a second bucket fills meanwhile. Without
+// contiguous gradients they stay in place until a bucket is full.
 double reduce_bucket_bytes(const Share& share, const Setup& setup, const EngineRules& rules) {
-  // A layer's gradients arrive together, so an engine that goes by layers makes room for the largest.
+  // All gradients of a layer arrive together, so a layer-by-layer engine makes room for the largest layer.
   double elements = std::max(setup.reduce_bucket_elements, share.largest_layer);
   if (!rules.whole_bucket || !setup.contiguous_gradients) elements = std::min(elements, share.trainable);
   const bool two = setup.overlap_comm && !(rules.one_bucket_stage_3 && setup.stage == 3);
   return elements * element_bytes(rules.whole_bucket ? setup.precision : setup.accumulation_dtype) * (two ? 2 : 1);
 }
 
-// For an engine that goes by layers: elements of the parameters that stage 3 keeps whole on every rank because they are
-// small. Between two counts it is the larger one, so a prediction that errs promises too little.
+// For a layer-by-layer engine: elements of the small parameters that stage 3 keeps whole on every rank. Between two
+// size classes it takes the larger count, so an error is on the safe side.
 double persistent_elements(const ModelSize& size, const Share& share, const Setup& setup) {
   const double threshold = setup.persistence_threshold_elements;
   if (threshold == 0 || !rules_of(size.engine()).gathers_by_layer) return 0;
@@ -97,8 +97,8 @@ double persistent_elements(const ModelSize& size, const Share& share, const Setu
   return std::min({small * part, setup.max_persistent_elements, share.trainable});
 }
 
-// For an engine that goes by layers: the layer at work, and once a micro step has shown what comes next also what is
-// fetched ahead, in whole layers, and half the reuse distance, as below.
+// For a layer-by-layer engine: the current layer and, once a micro step has shown the order of layers, the prefetched
+// ones (whole layers) and half the reuse distance, as explained below.
 double live_elements(const Share& share, const Setup& setup, bool knows_the_next) {
   const double layer = share.largest_layer;
   if (!knows_the_next || layer == 0) return layer;
@@ -107,8 +107,8 @@ double live_elements(const Share& share, const Setup& setup, bool knows_the_next
   return std::min(live, std::max(layer, setup.max_live_elements));
 }
 
-// Stage 3 keeps a parameter that is used again within the reuse distance. From the forward to the backward of one layer
-// lie twice the elements behind it, so half the distance stays, and what is fetched ahead.
+// Stage 3 keeps a parameter that is used again within the reuse distance. Between the forward and the backward of a
+// layer lie twice the elements after it, so half the distance stays, and the prefetched elements.
 double gathered_bytes(const ModelSize& size, const Share& share, const Setup& setup, bool knows_the_next) {
   double live = 0.5 * setup.max_reuse_distance_elements + setup.prefetch_bucket_elements, most = share.params;
   if (rules_of(size.engine()).gathers_by_layer) {
@@ -129,7 +129,8 @@ double parameter_bytes(const ModelSize& size, const Share& share, const Setup& s
   return divided / as_double(setup.data_parallel_size) + second + whole * element;
 }
 
-// The share of the optimizer that stays on the device. DeepSpeed offloads whole sub-groups, their number rounded down.
+// The share of the optimizer that stays on the device. DeepSpeed offloads whole sub-groups and rounds their number
+// down.
 double kept_share(const Share& share, const Setup& setup) {
   if (setup.optimizer_device == Device::accelerator) return 1;
   const double own = share.trainable / as_double(setup.data_parallel_size);
@@ -137,11 +138,11 @@ double kept_share(const Share& share, const Setup& setup) {
   return 1 - std::floor(setup.offload_ratio * groups) / groups;
 }
 
-// `knows_the_next`: whether a micro step has shown what is gathered next.
+// `knows_the_next`: a micro step has shown the order of layers.
 double buffer_bytes(const ModelSize& size, const Setup& setup, bool knows_the_next) {
   const Share share = share_of(size, setup);
   const EngineRules& rules = rules_of(size.engine());
-  // Without a bucket gradients stay where they are; what reducing them takes comes after the peak.
+  // Without a bucket gradients stay in place. The memory of their reduction comes after the peak.
   if (setup.stage == 0 || (setup.stage == 1 && !rules.bucket_at_stage_1)) return 0;
   if (has_flat_gradients(setup, rules)) return 0;
   const double gathered = setup.stage == 3 ? gathered_bytes(size, share, setup, knows_the_next) : 0;
@@ -157,7 +158,7 @@ double model_state_bytes(const ModelSize& size, const Setup& setup) {
   const bool offloaded = setup.optimizer_device == Device::host;
   const bool flat = has_flat_gradients(setup, rules);
 
-  // With the optimizer offloaded, partitioned gradients go to the host as they are reduced; stage 1 keeps the others'.
+  // With an offloaded optimizer, partitioned gradients go to the host when they are reduced. Stage 1 keeps all of them.
   double gradients = share.trainable * (flat ? 4 + 2 : element_bytes(setup.accumulation_dtype));
   if (setup.stage >= 2) gradients = offloaded ? 0 : gradients / ranks;
 
@@ -209,10 +210,10 @@ double transformer_activation_bytes_per_sample(const TransformerShape& shape, Pr
   }
   const double tokens = shape.sequence * shape.hidden;
   double layer = 34 * tokens;
-  // The attention matrix: never stored by FlashAttention, recomputed by selective checkpointing.
+  // FlashAttention never stores the attention matrix, and selective checkpointing recomputes it.
   const bool stored = !shape.flash_attention && shape.checkpointing != Checkpointing::selective;
   if (stored) layer += 5 * shape.heads * shape.sequence * shape.sequence;
-  // With full checkpointing the layers' inputs stay, and one layer is whole while backward is at it.
+  // With full checkpointing the inputs of all layers stay, and backward holds one whole layer at a time.
   const bool full = shape.checkpointing == Checkpointing::full;
   const double all = full ? shape.layers * 2 * tokens + layer : shape.layers * layer;
   return all * (precision == Precision::fp32 ? 2 : 1);

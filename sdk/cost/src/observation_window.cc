@@ -1,5 +1,5 @@
-// Keeps each setup's trials by micro batch and drops those between. The fit needs the ends of each line and the bounds
-// next to the ceiling; trials between two kept ones of the same setup lie on the line that those already fix.
+// Keeps the trials of each setup by micro batch. A fit needs the ends of the line and the bounds at the ceiling, so a
+// trial between two kept ones is dropped.
 #include "dsat/cost/observation_window.h"
 
 #include <algorithm>
@@ -12,10 +12,10 @@
 namespace dsat::cost {
 namespace {
 
-constexpr size_t kMostPeaks = 4;  // of a setup: the smallest and the three largest micro batches
+constexpr size_t kMostPeaks = 4;  // a setup: the smallest and the three largest micro batches
 
 struct SetupTrials {
-  uint64_t first = 0, last = 0;              // when it was seen, counted in observations
+  uint64_t first = 0, last = 0;              // numbers of its first and last observation
   std::map<int64_t, Observation> with_peak;  // by micro batch
   std::optional<Observation> fitted, out_of_memory;
 
@@ -27,7 +27,7 @@ struct SetupTrials {
       if (!fitted || micro_batch > fitted->setup.micro_batch) fitted = observation;
     } else {
       const auto [it, added] = with_peak.emplace(micro_batch, observation);
-      // The same trial again may come out a little higher; what must fit is the higher one.
+      // A repeated trial may differ a little. The higher peak has to fit.
       if (!added) it->second.peak_bytes = std::max(*it->second.peak_bytes, *observation.peak_bytes);
       if (with_peak.size() > kMostPeaks) with_peak.erase(std::next(with_peak.begin()));
     }
@@ -36,13 +36,13 @@ struct SetupTrials {
 
 }  // namespace
 
-// A search comes back to the setups that do well, so what was not seen for long will hardly be asked about again.
+// A search returns to the setups that do well, so an old setup will hardly be asked about again.
 struct ObservationWindow::State {
   size_t most_setups;
   uint64_t count = 0;
   std::map<Setup, SetupTrials, OrderOfSetups> setups;
 
-  // The setup that was seen least recently leaves, but for the very first.
+  // Removes the setup that was seen least recently, but never the first one.
   void make_room() {
     auto oldest = setups.end();
     for (auto it = setups.begin(); it != setups.end(); ++it) {

@@ -1,5 +1,5 @@
-// Reads what decides memory out of a DeepSpeed configuration: stage, precision, optimizer, offloading, recomputation.
-// Absent keys count as the engine's defaults, "auto" as what is filled in for it.
+// Reads the keys of a DeepSpeed configuration that decide memory. Absent keys have the engine's defaults. "auto" has
+// the value that another program fills in.
 #include "dsat/cost/setup.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace {
 
 using config::find;
 
-// DeepSpeed leaves "auto" to the caller (Hugging Face fills it in); before that it is as good as absent.
+// DeepSpeed leaves "auto" to its caller (Hugging Face fills it in), so here it counts as absent.
 const Json* find_set(const Json& config, std::string_view key) {
   const Json* value = find(config, key);
   if (value == nullptr || value->is_null() || (value->is_string() && value->get<std::string>() == "auto"))
@@ -49,8 +49,8 @@ double number(const Json& config, std::string_view key, double absent) {
   return value->get<double>();
 }
 
-// Elements of a bucket. Hugging Face fills in the square of the hidden size, which nothing here knows: some tens of
-// megabytes beside DeepSpeed's gigabyte, so it counts as none, and what is fixed takes it in.
+// Elements of a bucket. For "auto" Hugging Face fills in the square of the hidden size, which is unknown here. That is
+// some tens of megabytes against DeepSpeed's gigabyte, so it counts as 0, and `fixed` absorbs it.
 double bucket(const Json& config, std::string_view key, double absent) {
   const Json* value = find(config, key);
   return value != nullptr && *value == "auto" ? 0 : number(config, key, absent);
@@ -84,8 +84,8 @@ Precision accumulation_dtype_of(const Json& config, Precision absent) {
   return *name == "fp32" ? Precision::fp32 : *name == "fp16" ? Precision::fp16 : Precision::bf16;
 }
 
-// By the number of states kept for each parameter. What is not in this list counts as Adam, the hungriest of the common
-// ones: a prediction that errs then promises too little, not too much.
+// The optimizer by its number of states per parameter. An unknown one counts as Adam, which keeps the most, so an error
+// is on the safe side.
 Optimizer optimizer_of(const Json& config) {
   const std::string name = text(config, "optimizer.type");
   if (name == "sgd") {
@@ -108,8 +108,8 @@ Device device_of(const Json& config, const char* section, std::initializer_list<
   return is_on_host ? Device::host : Device::accelerator;
 }
 
-// For stage 3: MiCS shares the states within smaller groups, hpZ has a second copy of the parameters within such a
-// group, and a part of the optimizer may stay.
+// For stage 3: MiCS shares the states within smaller groups, hpZ keeps a second copy of the parameters within such a
+// group, and a part of the optimizer may stay on the device.
 void read_partitions(const Json& config, Setup& setup) {
   const auto size = [&](const char* key) {
     const Json* value = find_set(config, key);
@@ -125,8 +125,8 @@ void read_partitions(const Json& config, Setup& setup) {
   setup.sub_group_elements = number(config, "zero_optimization.sub_group_size", setup.sub_group_elements);
 }
 
-// What stage 3 keeps gathered. An engine that goes by layers does nothing of that unless a key asks for it; with a
-// bound of what is live alone it keeps all that will be used again, up to the bound.
+// The parameters that stage 3 keeps gathered. A layer-by-layer engine keeps none unless a key asks for it. If only the
+// bound of live parameters is given, it keeps every parameter that is used again, up to the bound.
 void read_gathering(const Json& config, const EngineRules& rules, Setup& setup) {
   constexpr const char* kPrefetch = "zero_optimization.stage3_prefetch_bucket_size";
   constexpr const char* kReuse = "zero_optimization.stage3_max_reuse_distance";
@@ -145,7 +145,7 @@ void read_gathering(const Json& config, const EngineRules& rules, Setup& setup) 
       number(config, "zero_optimization.stage3_model_persistence_threshold", setup.max_persistent_elements);
 }
 
-// A number of checkpoints that is false or 0 is none, as in DeepSpeed.
+// As in DeepSpeed, a number of checkpoints that is false or 0 means none.
 bool checkpoints_activations(const Json& config) {
   const Json* number = find_set(config, "activation_checkpointing.number_checkpoints");
   return flag(config, "activation_checkpointing.partition_activations", false) ||
@@ -170,7 +170,7 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size, Engine e
   setup.parameter_device = device_of(config, "offload_param", {"cpu_offload_param", "cpu_offload_params"});
   const config::TensorParallelism tensor = config::tensor_parallelism(config);
   setup.tensor_parallel_size = tensor.size;
-  // The ranks that share a sample's sequence share the states as well; those that hold other parts of a layer do not.
+  // Ranks that share a sample's sequence also share the states. Ranks of other parts of a layer do not.
   const int64_t ranks = data_parallel_size * count(config, config::kSequenceParallelKey);
   setup.data_parallel_size = tensor.divides_batch ? ranks : std::max<int64_t>(1, ranks / tensor.size);
   if (setup.stage == 3) read_partitions(config, setup);
@@ -182,13 +182,13 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size, Engine e
   setup.allgather_bucket_elements =
       bucket(config, "zero_optimization.allgather_bucket_size", defaults.allgather_bucket_elements);
   read_gathering(config, rules_of(engine), setup);
-  // An offloaded optimizer of stage 1 or 2 wants them contiguous.
+  // An offloaded optimizer at stage 1 or 2 needs contiguous gradients.
   setup.contiguous_gradients = (setup.optimizer_device == Device::host && setup.stage < 3) ||
                                flag(config, "zero_optimization.contiguous_gradients", true);
   // DeepSpeed overlaps by default at stage 3 only.
   setup.overlap_comm = flag(config, "zero_optimization.overlap_comm", setup.stage == 3);
-  // A strategy merges its micro batch over a base whose train batch it does not know how to follow: the micro batch
-  // alone decides memory, so only where it is absent are the others asked.
+  // The micro batch alone decides memory. A strategy changes it and leaves the base's train batch, so the other batch
+  // sizes are read only if it is absent.
   const config::GivenBatchSizes given = config::read_batch_sizes(config);
   setup.micro_batch =
       given.micro_batch ? *given.micro_batch : config::complete_batch_sizes(given, data_parallel_size).micro_batch;

@@ -1,4 +1,4 @@
-// The linear form behind the fit: which unknowns a setup's peak is made of. Private to the library.
+// The linear form of a setup's peak in the fitted unknowns. Private to the library.
 #ifndef DSAT_COST_SRC_TERMS_H_
 #define DSAT_COST_SRC_TERMS_H_
 
@@ -17,7 +17,7 @@ enum Term {
   kActivation = 1,
   kBufferScale = 2,
   kOptionalBufferScale = 3,
-  kStageOffset = 4,  // and the three after it
+  kStageOffset = 4,  // 4 to 7, one a stage
   kUsableShare = 8
 };
 using Terms = Eigen::Matrix<double, kTerms, 1>;
@@ -29,7 +29,7 @@ struct PeakForm {
   Terms coefficients = Terms::Zero();
 };
 
-// Buffers count by their difference from those of the reference; see memory.h.
+// Buffers count by their difference to the reference's buffers; see memory.h.
 inline PeakForm peak_form(const ModelSize& size, const Setup& setup, const std::optional<Setup>& reference) {
   if (setup.micro_batch < 1) {
     throw Error(fmt::format("micro batch is {}; it must be at least 1", setup.micro_batch));
@@ -46,7 +46,7 @@ inline PeakForm peak_form(const ModelSize& size, const Setup& setup, const std::
   return form;
 }
 
-// What is missing (above 0) or left over (below 0) on a device: peak - usable share x device memory.
+// peak - usable share x device memory: the missing bytes (above 0) or the free ones (below 0).
 inline PeakForm shortage_form(PeakForm peak, double device_memory_bytes) {
   peak.coefficients[kUsableShare] = -device_memory_bytes;
   return peak;
@@ -60,10 +60,11 @@ inline Terms unknowns(const MemoryFit& fit) {
   return terms;
 }
 
-// The first micro batch allocates what later ones reuse, so the line begins at two: one counts, but less.
+// The first micro batch allocates memory that later ones reuse, so the line begins at 2. A micro batch of 1 counts
+// less.
 inline double noise_factor(const Setup& setup) { return setup.micro_batch == 1 ? 4 : 1; }
 
-// All that decides memory, the micro batch apart.
+// Everything that decides memory, except the micro batch.
 inline auto key_of(const Setup& s) {
   return std::tie(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.optimizer_device, s.parameter_device,
                   s.offload_ratio, s.sub_group_elements, s.hierarchical_partition, s.data_parallel_size,
@@ -72,7 +73,7 @@ inline auto key_of(const Setup& s) {
                   s.max_live_elements, s.persistence_threshold_elements, s.max_persistent_elements, s.overlap_comm,
                   s.contiguous_gradients, s.unread);
 }
-struct OrderOfSetups {  // the micro batch apart
+struct OrderOfSetups {  // ignores the micro batch
   bool operator()(const Setup& a, const Setup& b) const { return key_of(a) < key_of(b); }
 };
 inline bool differ_in_micro_batch_only(const Setup& a, const Setup& b) { return key_of(a) == key_of(b); }

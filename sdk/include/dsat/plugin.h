@@ -1,5 +1,5 @@
-// DSAT_PLUGIN(A, B, ...) makes the enclosing library a dsat plugin with these searchers and profilers.
-// dsat/searcher.h includes this file. No exception leaves the C functions: it becomes an error with a message.
+// DSAT_PLUGIN(A, B, ...) makes the enclosing library a dsat plugin with these searchers and profilers. dsat/searcher.h
+// includes this file. No exception leaves the C functions: it becomes an error with a message.
 #ifndef DSAT_PLUGIN_H_
 #define DSAT_PLUGIN_H_
 

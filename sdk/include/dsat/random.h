@@ -22,8 +22,8 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The draws of one stream, in order. A stream is cheap: give each thing that is drawn separately (a lineage, a trial)
-// a stream of its own.
+// The draws of one stream, in order. A stream is cheap: give each thing that is drawn separately (a lineage, a trial) a
+// stream of its own.
 class Random {
  public:
   explicit Random(uint64_t seed, uint64_t stream = 0, uint64_t substream = 0)

@@ -1,6 +1,6 @@
-// Parses with yaml-cpp and converts its nodes to JSON values by hand, since that library knows no types of scalars.
-// Its complaints are put in our words, with the place in the file. A first pass by its events makes no nodes and
-// counts: some files make the library find documents or levels without end.
+// Parses with yaml-cpp and converts nodes to JSON values by hand, because that library knows no types of scalars. Its
+// errors are put in dsat's words, with the place in the file. A first pass over its events counts documents, levels and
+// values without making nodes: for some files the library finds them without end.
 #include "dsat/yaml/yaml_file.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxDepth = 100;
-constexpr int kMaxNodes = 100'000;  // aliases of aliases multiply: a small file may stand for billions
+constexpr int kMaxNodes = 100'000;  // a small file can stand for billions, by aliases of aliases
 constexpr size_t kMaxYamlBytes = size_t{4} << 20;
 constexpr const char* kTooDeep = "more than 100 levels: nothing real is that deep";
 
@@ -36,7 +36,7 @@ bool one_of(const std::string& text, std::initializer_list<const char*> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// Digits with "_" between them, in `base`; nullopt: no integer, or too large for one.
+// An integer in `base`, with "_" between digits; nullopt: no integer, or too large.
 template <class Integer>
 std::optional<Integer> integer_of(std::string text, int base) {
   text.erase(std::remove(text.begin(), text.end(), '_'), text.end());
@@ -58,7 +58,7 @@ std::optional<double> number_of(const std::string& text) {
   return error == std::errc() ? value : HUGE_VAL;
 }
 
-// A plain scalar in YAML's core schema.
+// The value of a plain scalar in YAML's core schema.
 Json plain_value(const std::string& text) {
   if (one_of(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
   if (one_of(text, {"true", "True", "TRUE"})) return true;
@@ -150,7 +150,7 @@ class NodeConverter {
     return object;
   }
 
-  // "<<: *defaults", or a list of such; the first one that has a key gives it.
+  // Merges "<<: *defaults", or a list of such. The first object with a key gives its value.
   void merge(const YAML::Node& node, const std::string& key, Json& merged) {
     Json value = convert(node, key);
     if (!value.is_array()) value = Json::array({std::move(value)});
@@ -165,7 +165,7 @@ class NodeConverter {
   const fs::path& file_;
   std::map<std::string, YamlFile::Position>& places_;
   bool as_spelled_;               // scalars stay texts
-  std::vector<YAML::Node> open_;  // the objects and lists around the node at hand
+  std::vector<YAML::Node> open_;  // the objects and lists around the current node
   int nodes_ = 0;
 };
 
@@ -179,7 +179,7 @@ std::string read_text(const fs::path& file) {
   return std::move(text.bytes);
 }
 
-// What yaml-cpp complains about, by the constants of its messages, in words for who wrote the file.
+// An error of yaml-cpp in words for the author of the file. The library's message constants identify it.
 std::string complaint_about(const YAML::Exception& error) {
   const auto begins = [&](const std::string& text) { return error.msg.rfind(text, 0) == 0; };
   if (begins(YAML::ErrorMsg::UNKNOWN_ANCHOR)) return "an alias names an anchor that is not defined above it";
@@ -197,7 +197,7 @@ std::string complaint_about(const YAML::Exception& error) {
   return "is no YAML here: look at the indentation, the colons and the quotes";
 }
 
-// Counts what the parser finds and stops it at the bounds of an experiment file.
+// Counts the parser's events, and stops the parser at the bounds of an experiment file.
 class Bounds final : public YAML::EventHandler {
  public:
   explicit Bounds(const fs::path& file) : file_(file) {}
@@ -205,7 +205,7 @@ class Bounds final : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (documents_++ == 0) {
       first_ = mark.pos;
-    } else if (mark.pos == first_) {  // the parser stands still
+    } else if (mark.pos == first_) {  // the parser makes no progress
       fail(mark, "is no YAML here: look for a comma or a bracket that begins the line");
     } else {
       fail(mark, "a second document begins: keep one");
@@ -259,8 +259,8 @@ bool opens_block_scalar(const std::string& line) {
   return end == std::string::npos || (end > rest && line[end] == '#');
 }
 
-// A tab that indents means one thing to the eye and another to a parser. JSON may have them, and a block scalar's own
-// lines, which are indented more than its key.
+// Refuses tabs as indentation, since their width depends on the reader. They are allowed in JSON, and in the lines of a
+// block scalar, which are indented more than its key.
 void refuse_tabs(const std::string& text, const fs::path& file) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string::npos && text[first] == '{') return;

@@ -8,8 +8,7 @@
 namespace dsat {
 
 // The first row is the heading. Rows may have fewer cells. Two blanks separate columns. The columns in `right` are
-// flush
-// right. Widths count characters, not bytes. No line ends in a blank.
+// flush right. Widths count characters, not bytes. No line ends in a blank.
 std::string format_table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right = {});
 
 }  // namespace dsat

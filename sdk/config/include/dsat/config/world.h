@@ -32,8 +32,7 @@ std::optional<World> tuned_world(const Json& config);
 void keep_only_world(Json& config);
 
 // The data-parallel size by the configuration's own world; `otherwise` if it has none. Throws dsat::Error if the size
-// is
-// not a whole number.
+// is not a whole number.
 int64_t data_parallel_size_of(const Json& config, int64_t otherwise);
 
 }  // namespace dsat::config

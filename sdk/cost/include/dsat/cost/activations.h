@@ -1,9 +1,8 @@
 // The activation memory under activation checkpointing, predicted from one forward pass that keeps everything.
 //
 // Without checkpointing, activations peak when backward begins. With checkpointing, forward keeps the inputs of
-// segments
-// only, and backward recomputes one segment after the other. At that moment the memory holds the inputs of the segments
-// up to this one, and all activations of this one.
+// segments only, and backward recomputes one segment after the other. At that moment the memory holds the inputs of the
+// segments up to this one, and all activations of this one.
 // Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost" (2016), section 4.
 //
 // Threading: pure functions. Units: bytes of one micro batch on one device.
@@ -25,9 +24,8 @@ struct LayerActivations {
 
 // The peak of activations, a layer's working memory and its gradients. The output's gradient counts twice, since layers
 // are often residual, and the input's once. `segment_ends`: the layers before which a segment ends, ascending. The
-// first
-// segment begins at layer 0, whose input does not count. Layers after the last end, such as the loss, keep everything;
-// without segments all layers do. Errors: dsat::Error for ends that do not ascend or lie beyond the layers.
+// first segment begins at layer 0, whose input does not count. Layers after the last end, such as the loss, keep
+// everything; without segments all layers do. Errors: dsat::Error for ends that do not ascend or lie beyond the layers.
 double activation_peak_bytes(const std::vector<LayerActivations>& layers, const std::vector<size_t>& segment_ends = {});
 
 }  // namespace dsat::cost

@@ -10,11 +10,10 @@
 // in bytes per device. The reference is the setup that was measured first. `fixed` is its memory beyond the formula
 // (framework, fragmentation, workspace), `activation` the bytes per sample of the micro batch; both are fitted by
 // weighted least squares. The formula alone carries one measured stage over to the others. Small corrections with
-// narrow
-// priors are fitted too: `scale` (1: buffers are as documented), `extra` (0: the engine does without optional buffers)
-// and one offset a stage (0: model states follow the formula). An out-of-memory trial is a one-sided observation: its
-// peak was above `usable` x device memory. `usable` is a share near 1 and is learned too, since caches and other
-// processes take memory. With few observations the priors decide, and intervals are wide. Method and figures:
+// narrow priors are fitted too: `scale` (1: buffers are as documented), `extra` (0: the engine does without optional
+// buffers) and one offset a stage (0: model states follow the formula). An out-of-memory trial is a one-sided
+// observation: its peak was above `usable` x device memory. `usable` is a share near 1 and is learned too, since caches
+// and other processes take memory. With few observations the priors decide, and intervals are wide. Method and figures:
 // docs/cost-model.md.
 //
 // Threading: pure functions. Errors: dsat::Error for impossible numbers (NaN, negative, more trainable parameters than
@@ -80,8 +79,7 @@ MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& obser
 
 // `fixed` by the peak of a model-information trial, before any training: the peak minus model states, buffers and the
 // activations of its one forward. Backward may add the gradient of one parameter, at most a layer's; the interval
-// covers
-// that.
+// covers that.
 Interval fixed_bytes_by_forward(const ModelSize& size, const Setup& setup, double peak_bytes, double activation_bytes);
 
 Interval fixed_bytes(const MemoryFit& fit);

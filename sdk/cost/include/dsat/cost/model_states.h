@@ -49,8 +49,7 @@ double optional_buffer_bytes(const ModelSize& size, const Setup& setup);
 
 // Bytes per device during a forward pass before any training, without activations. DeepSpeed has no gradients, Adam
 // states or bucket then, with two exceptions: stage 3 allocates its bucket and gradients at once, and bf16 its flat
-// fp32
-// gradients.
+// fp32 gradients.
 double forward_bytes(const ModelSize& size, const Setup& setup);
 
 // Transformer activations per sample in 16 bit: layers x s h (34 + 5 a s / h) bytes. FlashAttention and selective
