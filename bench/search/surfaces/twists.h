@@ -1,5 +1,4 @@
-// The mechanisms that bend a surface away from the plain physics. Each is made with its strength; what they stand for
-// in real systems: docs/bench-search.md.
+// The mechanisms that bend a surface away from the plain physics. Each is made with its strength.
 // Units: as in surface.h. Threading: pure functions. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_TWISTS_H_
 #define DSAT_BENCH_SEARCH_SURFACES_TWISTS_H_
