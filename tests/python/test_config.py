@@ -125,7 +125,7 @@ class Trials(PackageTest):
 
     def test_damaged_descriptions(self):
         for i, (autotuning, words) in enumerate((
-                ({"metric_path": None}, "metric_path names no file"), ({"metric_path": 3}, "metric_path names no file"),
+                ({"metric_path": None}, "autotuning.metric_path"), ({"metric_path": 3}, "autotuning.metric_path"),
                 ({"start_profile_step": -1}, "start_profile_step is -1"),
                 ({"end_profile_step": "5"}, "end_profile_step is '5'"),
                 ({"end_profile_step": True}, "end_profile_step is True"),

@@ -119,5 +119,5 @@ class TheTrainer(PackageTest):
     def test_outside_of_an_experiment_it_says_what_to_do(self):
         from determined.transformers import DetCallback
 
-        with core.init() as context, self.assertRaisesRegex(ValueError, "DetCallback needs an experiment around it"):
+        with core.init() as context, self.assertRaisesRegex(ValueError, "DetCallback .* dsat-host"):
             DetCallback(context, types.SimpleNamespace(output_dir=str(self.dir)))

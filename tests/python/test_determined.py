@@ -160,7 +160,7 @@ class TheRanks(DeterminedTest):
 
     def test_numbers_that_cannot_be_are_refused(self):
         good = dict(rank=0, size=1, local_rank=0, local_size=1, cross_rank=0, cross_size=1)
-        for change, words in (({"rank": None}, "give all of"), ({"rank": 1}, "rank is 1, of 1 ranks"),
+        for change, words in (({"rank": None}, "give all of"), ({"rank": 1}, "rank is 1"),
                               ({"cross_size": 2}, "chief_ip")):
             with self.subTest(words), self.assertRaisesRegex(ValueError, words):
                 DistributedContext(**{**good, **change})
@@ -200,7 +200,7 @@ class Metrics(DeterminedTest):
         with core.init() as context:
             for call, words in ((lambda t: t.report_validation_metrics(1, {"x": None}), "metric 'x' is None"),
                                 (lambda t: t.report_metrics("a.b", 1, {}), "has a dot"),
-                                (lambda t: t.report_training_metrics(1, 3), "are a dictionary"),
+                                (lambda t: t.report_training_metrics(1, 3), "metrics of training .* 3"),
                                 (lambda t: t.report_progress(2), "from 0 to 1"),
                                 (lambda t: t.report_early_exit("bored"), "bored")):
                 with self.subTest(words), self.assertRaisesRegex(Exception, words):
@@ -256,7 +256,7 @@ class TheOrderToStop(DeterminedTest):
             self.assertFalse(context.preempt.should_preempt())
             with self.assertRaisesRegex(RuntimeError, "called twice"):
                 context.preempt.start()
-        with self.assertRaisesRegex(RuntimeError, "as a context manager"):
+        with self.assertRaisesRegex(RuntimeError, "core.init"):
             core.init().preempt.should_preempt()
 
     def test_invalid_hyperparameters_end_with_one_line(self):

@@ -79,7 +79,7 @@ class Rules(TrialTest):
         self.refused("wrapped no engine", self.with_method(__init__=lambda self, context: None))
         self.refused("wrap_model_engine\\(\\) got a Linear",
                      self.with_method(__init__=lambda self, context: context.wrap_model_engine(torch.nn.Linear(1, 1))))
-        self.refused("train_micro_batch_size_per_gpu is the engine's",
+        self.refused("wrap_model_engine",
                      self.with_method(__init__=lambda self, context: context.train_micro_batch_size_per_gpu))
 
     def test_the_experiments_own_keys(self):

@@ -1,20 +1,20 @@
-"""A stand-in for the package `determined`: scripts written for it run under dsat-host and beside it, without a cluster.
+"""A stand-in for the package `determined`: scripts written for it run under dsat-host, or alone, without a cluster.
 
 It follows the documented behaviour of Determined's Python API as far as one machine can. Outside of an experiment of
-dsat-host it gives way: where the real package can be imported, `import determined` gives that one. What it lacks is
-refused by name, with the reason. docs/migrate-from-determined.md has a row for each name.
+dsat-host, `import determined` gives the real package if it is installed. A missing name is refused with the reason.
+docs/migrate-from-determined.md has a row for each name.
 """
 import os
 import sys
 
 
 def _is_stand_in(folder):
-    """Is the package in `folder` this one, or another copy of it? Two copies would give way to each other for ever."""
+    """Is the package in `folder` a copy of this one? Two copies would give way to each other for ever."""
     return os.path.exists(os.path.join(folder, "_absent.py"))
 
 
 def _real_spec():
-    """Where the real package is: a `determined` with code in it that is no stand-in. None: nowhere."""
+    """The import spec of the real package `determined`, which has code and is no stand-in. None: not installed."""
     from importlib.machinery import PathFinder
 
     elsewhere = [path for path in sys.path if not _is_stand_in(os.path.join(path or os.getcwd(), __name__))]
@@ -27,7 +27,7 @@ def _real_spec():
 
 
 def _give_way(spec):
-    """Puts the real package in this one's place. The importing statement takes what sys.modules has afterwards."""
+    """Replaces this package by the real one. The import statement takes the result from sys.modules."""
     from importlib.util import module_from_spec
 
     module = module_from_spec(spec)
@@ -35,7 +35,7 @@ def _give_way(spec):
     spec.loader.exec_module(module)
 
 
-# Within an experiment the real package has no answer: away from its own cluster get_cluster_info() is None.
+# Within an experiment the real package is of no use: outside its own cluster get_cluster_info() is None.
 _spec = None if "DSAT_HPARAMS" in os.environ else _real_spec()
 if _spec is not None:
     _give_way(_spec)
@@ -46,9 +46,9 @@ else:
     from ._trial_context import TrialContext
     from .errors import InvalidHP
 
-    __version__ = "0.37.0+dsat"  # the last version that had dsat
+    __version__ = "0.37.0+dsat"  # the last version of Determined with dsat
 
-    # The form of log lines that Determined's log viewer filtered by.
+    # The format of log lines that Determined's log viewer could filter.
     LOG_FORMAT = "%(levelname)s: [%(process)s] %(name)s: %(message)s"
 
     __all__ = ["ClusterInfo", "InvalidHP", "LOG_FORMAT", "RendezvousInfo", "ResourcesInfo", "TrialContext", "TrialInfo",

@@ -1,6 +1,6 @@
-"""What Determined has and its stand-in has not: refused where it is named, with the reason and the way.
+"""Names of Determined that its stand-in does not have. They are refused with the reason and the alternative.
 
-A hook at the end of sys.meta_path answers for modules, `__getattr__` of the packages for names in them.
+A hook at the end of sys.meta_path refuses modules; `__getattr__` of the packages refuses names in them.
 """
 import opcode
 import sys
@@ -54,12 +54,12 @@ _DEFAULT = "docs/migrate-from-determined.md lists what there is, and what to use
 
 
 def sentence(name):
-    """One line: the name, that it is not here, the reason or the way."""
+    """The message of a refusal: the name and the reason, or the alternative."""
     return f"dsat's stand-in for Determined has no {name}: {_REASONS.get(name, _DEFAULT)}"
 
 
 class _Refuses:
-    """The last finder to be asked: no other knows the module."""
+    """The last finder: it is asked only for modules that no other finder knows."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
@@ -74,7 +74,7 @@ def install():
 
 
 class Refusing:
-    """A class that has what it has: any other public name of its objects is refused. For the contexts of a script."""
+    """A base class of contexts: its `__getattr__` refuses every other public name."""
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -83,7 +83,7 @@ class Refusing:
 
 
 class _Refused:
-    """In a refused name's place: it may be imported and stand in annotations; whoever uses it reads why not."""
+    """Stands for a refused name. It may be imported and used in annotations; any other use raises the reason."""
 
     def __init__(self, name):
         self._sentence = sentence(name)
@@ -103,10 +103,7 @@ class _Refused:
 
 
 def attributes(package):
-    """The `__getattr__` of a package: refuses what it does not have.
-
-    Names with an underscore are asked for by tools.
-    """
+    """The `__getattr__` of a package: refuses every missing name. Tools ask for names with an underscore."""
 
     def __getattr__(name, frames=1):
         full = f"{package}.{name}"
@@ -117,7 +114,7 @@ def attributes(package):
         caller = sys._getframe(frames)
         code, at = caller.f_code.co_code, caller.f_lasti
         if 0 <= at < len(code) and code[at] == opcode.opmap["IMPORT_FROM"]:
-            raise ImportError(sentence(full))  # Python would put words of its own in the place of an AttributeError's
+            raise ImportError(sentence(full))  # Python would replace the message of an AttributeError
         raise AttributeError(sentence(full))
 
     return __getattr__

@@ -1,4 +1,4 @@
-"""Imports from a folder, such as a downloaded checkpoint, which stays out of sys.path afterwards."""
+"""Imports from a folder, such as a downloaded checkpoint, without leaving it in sys.path."""
 import contextlib
 import os
 import sys
@@ -6,7 +6,7 @@ import sys
 
 @contextlib.contextmanager
 def import_from_path(path):
-    """Within it, `import` looks into `path` first. The modules that came from there are forgotten at its end."""
+    """Inside, `import` looks into `path` first. At the end, modules from there leave sys.modules."""
     folder = os.path.abspath(os.fspath(path))
     before = dict(sys.modules)
     sys.path.insert(0, folder)

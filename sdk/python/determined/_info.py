@@ -1,4 +1,4 @@
-"""`get_cluster_info()`: what Determined tells a task about itself, filled with what there is on one machine."""
+"""`get_cluster_info()`: Determined's description of a task, filled in for one machine."""
 import os
 
 from dsat import current_trial
@@ -34,7 +34,7 @@ class ResourcesInfo:
 
 
 class ClusterInfo:
-    """One machine in a cluster's place: one container, one agent, no master."""
+    """One machine as a cluster: one container, one agent, no master."""
 
     def __init__(self, trial, slots, latest_checkpoint):
         host = os.environ.get("MASTER_ADDR", "127.0.0.1")
@@ -80,7 +80,7 @@ class ClusterInfo:
 
 
 def get_cluster_info():
-    """Within an experiment, its ClusterInfo; None elsewhere, as Determined answers outside of its cluster."""
+    """The ClusterInfo of the experiment; None outside of one, as in Determined outside of its cluster."""
     if not _study.is_managed():
         return None
     from .core._checkpoint import unfinished_checkpoint

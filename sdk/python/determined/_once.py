@@ -1,4 +1,4 @@
-"""Lines about what one machine cannot do as a cluster does: each is logged once a process."""
+"""Warnings about differences between one machine and a cluster, each logged once a process."""
 import logging
 
 _logged = set()

@@ -1,4 +1,4 @@
-"""What dsat-host left for this process: hyperparameters, experiment file, trial, and the folder for what it writes."""
+"""Data from dsat-host for this process: hyperparameters, experiment file, trial, and the folder for output."""
 import json
 import os
 import uuid
@@ -20,7 +20,7 @@ _DEFAULTS = {
 
 
 def is_managed():
-    """Is there an experiment around this process: a trial, or the training in earnest after a study?"""
+    """Does this process belong to an experiment, as a trial or as the full training after a study?"""
     return HPARAMS_VARIABLE in os.environ or current_trial() is not None
 
 
@@ -44,7 +44,7 @@ def experiment_config():
     if not isinstance(config, dict):
         raise Error(f"{EXPERIMENT_VARIABLE}={path}: holds no object")
     config["hyperparameters"] = hyperparameters()
-    # What Determined's master fills in, since a script may index it.
+    # Determined's master fills in these values, and a script may index them.
     for section, defaults in _DEFAULTS.items():
         given = config.get(section)
         if isinstance(defaults, dict):
@@ -53,13 +53,13 @@ def experiment_config():
             config[section] = defaults
     config.setdefault("checkpoint_storage", {"type": "directory", "container_path": folder()})
     if current_trial() is not None:
-        # As under Determined's dsat, whose trials belonged to a searcher of its own.
+        # Trials of Determined's dsat had a custom searcher.
         config["searcher"] = {**config["searcher"], "name": "custom"}
     return config
 
 
 def folder():
-    """Where checkpoints, metrics and event files go: the trial's folder, the study's for the training in earnest."""
+    """The folder for checkpoints, metrics and event files: the trial's; the study's in the full training."""
     trial = current_trial()
     if trial is not None:
         return trial.directory
@@ -77,13 +77,13 @@ def cluster_id():
 
 
 def seed(config):
-    """`reproducibility.experiment_seed`, or 0: two runs of one configuration see the same data."""
+    """`reproducibility.experiment_seed`, or 0, so that two runs of one configuration see the same data."""
     value = (config.get("reproducibility") or {}).get("experiment_seed", 0)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def configured_length(config):
-    """(length, unit) of `searcher.max_length`; the unit is None where the file gives a bare number."""
+    """(length, unit) of `searcher.max_length`. The unit of a bare number is None."""
     length = config.get("searcher", {}).get("max_length")
     unit = config.get("searcher", {}).get("unit")
     if isinstance(length, dict) and len(length) == 1:
@@ -99,10 +99,10 @@ def configured_length(config):
 
 
 def training_length(config):
-    """(length, unit) of the training that this process has to do.
+    """(length, unit) of this process's training.
 
     A trial has one step more than its engine needs: a script may count a step at its first micro step, and the engine
-    must reach the end of the profile window before the script stops.
+    has to reach the end of the profile window first.
     """
     trial = current_trial()
     if trial is not None:

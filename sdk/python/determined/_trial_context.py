@@ -1,4 +1,4 @@
-"""What every trial class may ask of its context: hyperparameters, the experiment, ids, stopping."""
+"""The part of the context that every trial class has: hyperparameters, the experiment, ids, stopping."""
 import logging
 
 from ._absent import Refusing
@@ -9,7 +9,7 @@ logger = logging.getLogger("determined")
 
 
 class Environment:
-    """The experiment around a trial class, as `context.env` shows it."""
+    """The experiment of a trial class, for `context.env`."""
 
     def __init__(self, experiment_config, hparams, trial_id=0, experiment_id=1, trial_seed=0, latest_checkpoint=None,
                  steps_completed=0):
@@ -31,7 +31,7 @@ class TrialContext(Refusing):
 
     @classmethod
     def from_config(cls, config):
-        """A context for debugging, outside of any study: `config` is an experiment file as a dictionary."""
+        """A context for debugging, outside of any study. `config`: an experiment file as a dictionary."""
         from . import core
 
         if not isinstance(config, dict):
@@ -67,7 +67,7 @@ class TrialContext(Refusing):
         return self._stop_requested
 
     def set_stop_requested(self, stop_requested):
-        """The training ends, with a checkpoint, after the batches that run now."""
+        """Ends the training with a checkpoint after the current batches."""
         if not isinstance(stop_requested, bool):
             raise AssertionError(f"set_stop_requested takes True or False, not {stop_requested!r}")
         self._stop_requested = stop_requested
@@ -83,10 +83,10 @@ class TrialContext(Refusing):
         if size is None:
             raise InvalidExperimentException(
                 "get_global_batch_size(): hyperparameters.global_batch_size is missing; "
-                "with DeepSpeed the sizes are the engine's: context.train_micro_batch_size_per_gpu")
+                "with DeepSpeed the engine has the sizes: context.train_micro_batch_size_per_gpu")
         return size
 
     def get_per_slot_batch_size(self):
         say_once("get_per_slot_batch_size() divides hyperparameters.global_batch_size; "
-                 "DeepSpeed's engine has sizes of its own")
+                 "DeepSpeed's engine has its own sizes")
         return max(1, self.get_global_batch_size() // self.distributed.size)

@@ -2,16 +2,16 @@
 
 
 class InvalidHP(Exception):
-    """Raised by a script: these hyperparameters cannot train. The trial ends without its failure being the script's."""
+    """A script raises it for hyperparameters that cannot train. The failure then does not count as the script's."""
 
 
 class InvalidExperimentException(Exception):
-    """A trial class or an experiment that cannot run."""
+    """An invalid trial class or experiment."""
 
 
 class InternalException(Exception):
-    """A method was called at a time when it has no answer."""
+    """A method was called at the wrong time."""
 
 
 class InvalidConfigurationException(InvalidExperimentException):
-    """The experiment file says what cannot be."""
+    """An invalid experiment file."""

@@ -3,7 +3,7 @@ import copy
 
 
 def merge_dicts(base, source):
-    """A copy of `base` with the leaves of `source` over it; neither changes."""
+    """A copy of `base` with the leaves of `source` over it. The arguments do not change."""
     merged = copy.deepcopy(base)
     for key, value in source.items():
         both = isinstance(merged.get(key), dict) and isinstance(value, dict)
@@ -12,5 +12,5 @@ def merge_dicts(base, source):
 
 
 def is_overridden(method, base):
-    """Does the object of this bound method have its own in place of the one of `base`?"""
+    """Does the object of this bound method override the method of `base`?"""
     return getattr(type(method.__self__), method.__name__) is not getattr(base, method.__name__)

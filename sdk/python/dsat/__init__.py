@@ -1,9 +1,9 @@
-"""What a training script needs to be tuned by dsat-host; outside a tuning run it does nothing.
+"""Helpers for a training script that dsat-host tunes. Outside a tuning run they do nothing.
 
-A DeepSpeed script needs none of it: the engine follows the protocol by itself. Use it for a loop without that engine
-(`StepTimer`, `report`), to add memory and end-to-end time to what the engine reports (`dsat_reporting_context`), and
-where a script comes from Determined (`get_ds_config_from_hparams`, `get_hf_args_with_overwrites`,
-`overwrite_deepspeed_config`). torch is used if the script has imported it, and never imported from here.
+A DeepSpeed script needs none of them, because the engine follows the protocol. Use them for a loop without that engine
+(`StepTimer`, `report`), to add memory and end-to-end time to the engine's report (`dsat_reporting_context`), and for a
+script from Determined (`get_ds_config_from_hparams`, `get_hf_args_with_overwrites`, `overwrite_deepspeed_config`). The
+package never imports torch itself.
 """
 from ._config import get_ds_config_from_hparams, get_hparams, overwrite_deepspeed_config
 from ._context import dsat_reporting_context

@@ -1,4 +1,4 @@
-"""DeepSpeed configurations made of a file and what overwrites it."""
+"""DeepSpeed configurations from a file and its overwrites."""
 import copy
 import os
 from typing import Any, Mapping, Optional, Union
@@ -14,10 +14,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 
 def merge(base: Mapping[str, Any], source: Mapping[str, Any]) -> Json:
-    """`base` with the leaves of `source` written over it.
-
-    Objects merge; anything else, lists too, is replaced whole.
-    """
+    """`base` with the leaves of `source` over it. Objects merge; anything else, lists too, is replaced."""
     result = copy.deepcopy(dict(base))
     for key, value in source.items():
         below = result.get(key)
@@ -30,12 +27,12 @@ def merge(base: Mapping[str, Any], source: Mapping[str, Any]) -> Json:
 
 def overwrite_deepspeed_config(base_ds_config: Union[PathLike, Mapping[str, Any]],
                                source_ds_dict: Mapping[str, Any]) -> Json:
-    """A configuration (a file's path or a dictionary) with the leaves of `source_ds_dict` written over it.
+    """A configuration (a path or a dictionary) with the leaves of `source_ds_dict` over it.
 
-    Neither argument is changed. Raises dsat.Error where the file cannot be read or an argument is of another type.
+    The arguments do not change. Raises dsat.Error for an unreadable file and for an argument of another type.
     """
     if not isinstance(source_ds_dict, Mapping):
-        raise Error(f"what overwrites a DeepSpeed configuration is a dictionary, not {source_ds_dict!r}")
+        raise Error(f"the second argument, with DeepSpeed keys to overwrite, is a dictionary, not {source_ds_dict!r}")
     if isinstance(base_ds_config, Mapping):
         return merge(base_ds_config, source_ds_dict)
     if not isinstance(base_ds_config, (str, os.PathLike)):
@@ -44,7 +41,7 @@ def overwrite_deepspeed_config(base_ds_config: Union[PathLike, Mapping[str, Any]
 
 
 def overwrites_of(hparams: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`hparams.overwrite_deepspeed_args`, empty where there are none."""
+    """`hparams.overwrite_deepspeed_args`; empty if it is absent."""
     if not isinstance(hparams, Mapping):
         raise Error(f"hparams is a dictionary of hyperparameters, not {hparams!r}")
     overwrites = hparams.get(OVERWRITE_KEY)
@@ -56,10 +53,10 @@ def overwrites_of(hparams: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def get_hparams(default: Optional[Mapping[str, Any]] = None) -> Json:
-    """The hyperparameters of the experiment file that dsat-host was given; without one, a copy of `default`.
+    """The hyperparameters of dsat-host's experiment file; a copy of `default` without one.
 
-    Within a tuning run and in the full experiment after it. Raises dsat.Error where their file cannot be read, or
-    `default` is no dictionary.
+    They are there in a tuning run and in the full experiment after it. Raises dsat.Error for an unreadable file, and
+    if `default` is no dictionary.
     """
     if default is not None and not isinstance(default, Mapping):
         raise Error(f"the default of hyperparameters is a dictionary, not {default!r}")
@@ -71,9 +68,8 @@ def get_ds_config_from_hparams(hparams: Mapping[str, Any], base_dir: PathLike = 
     """The DeepSpeed configuration to train with, for `deepspeed.initialize(config=...)`.
 
     It is the file `hparams["deepspeed_config"]`, relative to `base_dir`, with `hparams["overwrite_deepspeed_args"]`
-    written over it. In a trial it is the trial's configuration, which dsat-host made of that file, and in the full
-    training after a study the best one; overwrites that it does not know of stay, its own values win. Raises dsat.Error
-    where the key or the file is missing.
+    over it. In a trial it is the trial's configuration, and in the full training after a study the best one; overwrites
+    are added, but do not replace its values. Raises dsat.Error for a missing key or file.
     """
     overwrites = overwrites_of(hparams)
     trial = current_trial()

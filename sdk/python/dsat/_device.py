@@ -1,11 +1,11 @@
-"""Ranks and device memory, asked of torch if the script has imported it."""
+"""Ranks and device memory, from torch if the script has imported it."""
 import os
 import sys
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-_KINDS = ("cuda", "npu", "xpu")  # where torch keeps an account of a device's memory; cuda is ROCm's too
+_KINDS = ("cuda", "npu", "xpu")  # the kinds of device whose memory torch counts; cuda is ROCm's name too
 _CPU_BACKENDS = ("gloo", "mpi", "ccl", "ucc", "undefined")  # undefined: the default, one backend for each kind
-_own: Dict[Any, int] = {}  # torch.cuda or the like -> the device of it that this process trains on
+_own: Dict[Any, int] = {}  # module such as torch.cuda -> the device that this process trains on
 
 
 def _torch() -> Optional[Any]:
@@ -13,7 +13,7 @@ def _torch() -> Optional[Any]:
 
 
 def _distributed() -> Optional[Any]:
-    """torch.distributed with a process group, None without one."""
+    """torch.distributed if it has a process group, else None."""
     torch = _torch()
     if torch is None:
         return None
@@ -32,12 +32,12 @@ def _variable(*names: str) -> Optional[int]:
 
 
 def _of_slurm_step(name: str) -> Tuple[str, ...]:
-    """`name` where srun starts several tasks: an allocation's shell and its batch script have such variables, too."""
+    """`name` if srun started several tasks. An allocation's shell and its batch script have such variables too."""
     return (name,) if (_variable("SLURM_STEP_NUM_TASKS") or 0) > 1 else ()
 
 
 def rank() -> int:
-    """This process's rank over all nodes: torch's, else the launcher's, else 0."""
+    """This process's rank over all nodes: from torch, else from the launcher, else 0."""
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_rank())
@@ -45,7 +45,7 @@ def rank() -> int:
 
 
 def world_size() -> Optional[int]:
-    """Processes of the training; None: nobody says."""
+    """The number of processes of the training; None: unknown."""
     distributed = _distributed()
     if distributed is not None:
         return int(distributed.get_world_size())
@@ -53,7 +53,7 @@ def world_size() -> Optional[int]:
 
 
 def _accelerator() -> Optional[Tuple[str, Any]]:
-    """The kind of device that the script has touched, and torch's module for it."""
+    """The kind of device that the script uses, and torch's module for it."""
     torch = _torch()
     for kind in _KINDS:
         device = getattr(torch, kind, None)
@@ -63,7 +63,7 @@ def _accelerator() -> Optional[Tuple[str, Any]]:
 
 
 def _own_index(device: Any) -> int:
-    """The device that this process uses most, since a script need not make its own the current one."""
+    """The device that this process uses most, because a script need not make its device the current one."""
     current = int(device.current_device())
     peaks = [(int(device.max_memory_allocated(index)), index == current) for index in range(device.device_count())]
     own = peaks.index(max(peaks))
@@ -73,24 +73,24 @@ def _own_index(device: Any) -> int:
 
 
 def synchronize() -> None:
-    """Waits for the device, so that a clock sees what was done and not what was queued."""
+    """Waits for the device, so that a clock measures finished work and not queued work."""
     found = _accelerator()
     if found is not None:
-        _, device = found  # which one is looked up once: a look at all of them would lengthen every phase
+        _, device = found  # the device's index is kept, because to search all devices would lengthen every phase
         device.synchronize(_own[device] if device in _own else _own_index(device))
 
 
 class DeviceMemory:
     """Memory of this process's device in bytes, as torch's allocator counts it; None: unknown.
 
-    Derive from it for a device that torch keeps no account of.
+    Derive from it for a device that torch does not count.
     """
 
     def used_bytes(self) -> Optional[int]:
         return self._ask(lambda device, index: device.memory_allocated(index))
 
     def peak_bytes(self) -> Optional[int]:
-        """The most that was in use at any time so far."""
+        """The largest use so far."""
         return self._ask(lambda device, index: device.max_memory_allocated(index))
 
     def total_bytes(self) -> Optional[int]:
@@ -103,7 +103,7 @@ class DeviceMemory:
 
 
 def _device_for(backend: str) -> str:
-    """Where a tensor must be for `backend`: one name, or one for each kind of device (cpu:gloo,cuda:nccl)."""
+    """The device for tensors of `backend`: one name, or one for each kind of device (cpu:gloo,cuda:nccl)."""
     found = _accelerator()
     if found is None or backend in _CPU_BACKENDS or "cpu:" in backend:
         return "cpu"
@@ -112,7 +112,7 @@ def _device_for(backend: str) -> str:
 
 
 def largest_over_ranks(values: List[int]) -> List[int]:
-    """Of each value the largest on any rank. Every rank must call it, with as many values."""
+    """The largest of each value over all ranks. Every rank must call it with equally many values."""
     torch, distributed = _torch(), _distributed()
     if torch is None or distributed is None or distributed.get_world_size() == 1:
         return values

@@ -1,5 +1,5 @@
-"""The one exception of this package."""
+"""The exception of this package."""
 
 
 class Error(ValueError):
-    """Wrong use or a damaged file: one line that says what, where, and what to do."""
+    """Wrong use or a damaged file. The message is one line: what, where, what to do."""

@@ -1,4 +1,4 @@
-"""JSON files: read as strictly as dsat-host reads them, written whole or not at all."""
+"""JSON files: read as strictly as in dsat-host, written whole or not at all."""
 import contextlib
 import json
 import os
@@ -9,13 +9,13 @@ from ._errors import Error
 
 Json = Dict[str, Any]
 
-# A string, which may hold what looks like a comment, or a comment.
+# A comment, or a string, which may contain the signs of a comment.
 _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
 def _without_comment(match: "re.Match[str]") -> str:
     text = match.group()
-    return text if text.startswith('"') else re.sub(r"[^\n]", " ", text)  # line numbers stay right
+    return text if text.startswith('"') else re.sub(r"[^\n]", " ", text)  # keeps line numbers
 
 
 def _unique(pairs: List[Tuple[str, Any]]) -> Json:
@@ -32,7 +32,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def read_json(path: str) -> Json:
-    """The object in `path`. Comments and a byte order mark are let through; duplicate keys and NaN are not."""
+    """The object in `path`. Comments and a byte order mark are allowed; duplicate keys and NaN are errors."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             text = file.read()
@@ -42,7 +42,7 @@ def read_json(path: str) -> Json:
         raise Error(f"cannot read {path}: {error.strerror}") from error
     except RecursionError as error:
         raise Error(f"{path}: nested too deeply") from error
-    except ValueError as error:  # JSON, UTF-8, and what is refused above
+    except ValueError as error:  # JSON, UTF-8, and the errors above
         raise Error(f"{path}: {error}") from error
     if not isinstance(value, dict):
         raise Error(f"{path} holds no JSON object but a {type(value).__name__}")
@@ -50,7 +50,7 @@ def read_json(path: str) -> Json:
 
 
 def write_json(path: str, value: Json) -> None:
-    """Replaces `path`; a reader sees the old file or the whole new one, also after a crash."""
+    """Replaces `path`. A reader finds the old file or the whole new one, even after a crash."""
     try:
         text = json.dumps(value, indent=2, allow_nan=False) + "\n"
     except (TypeError, ValueError) as error:
@@ -70,8 +70,8 @@ def write_json(path: str, value: Json) -> None:
 
 @contextlib.contextmanager
 def locked(path: str) -> Iterator[None]:
-    """Keeps the other processes that lock `path` out. The lock is a file beside it, which stays."""
-    import fcntl  # here: the rest of the package works where there is none
+    """Excludes other processes that lock `path`. The lock is a file beside `path`, and it stays."""
+    import fcntl  # imported here: the rest of the package works on systems without it
 
     try:
         descriptor = os.open(path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -1,4 +1,4 @@
-"""Hugging Face's Trainer reads batch sizes from its command line and refuses a configuration that differs."""
+"""Hugging Face's Trainer reads batch sizes from its command line, and refuses a configuration that differs."""
 import os
 from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple
 
@@ -14,12 +14,12 @@ _BATCH_FLAGS = {
 
 
 def _canonical(flag: str) -> str:
-    """The Trainer takes a flag with dashes for the same one."""
+    """The flag with underscores. The Trainer accepts dashes too."""
     return "--" + flag[2:].replace("-", "_") if flag.startswith("--") else flag
 
 
 def _config_at(args: Sequence[str]) -> Optional[Tuple[int, str]]:
-    """Where the configuration's path stands, and what stands before it in that argument; None: there is none."""
+    """The index of the configuration's argument, and the text before the path in it; None: no such argument."""
     for i, argument in enumerate(args):
         if argument.startswith("--deepspeed="):
             return i, "--deepspeed="
@@ -29,7 +29,7 @@ def _config_at(args: Sequence[str]) -> Optional[Tuple[int, str]]:
 
 
 def _with_batch_sizes(args: Sequence[str], config: Json) -> List[str]:
-    """`args` with the batch sizes that `config` gives as numbers; an "auto" leaves the flag as it is."""
+    """`args` with the batch sizes of `config`. For "auto" the flag stays as it is."""
     result = list(args)
     for flag, key in _BATCH_FLAGS.items():
         size = config.get(key)
@@ -46,20 +46,20 @@ def _with_batch_sizes(args: Sequence[str], config: Json) -> List[str]:
             elif i + 1 < len(result):
                 result[i + 1] = str(size)
             else:
-                raise Error(f"{argument} is the last argument: it wants a number")
-        if not found:  # the Trainer's own default would differ
+                raise Error(f"{argument} is the last argument: a number must follow it")
+        if not found:  # the Trainer's default would differ
             result += [flag, str(size)]
     return result
 
 
 def get_hf_args_with_overwrites(args: Sequence[str], hparams: Mapping[str, Any]) -> List[str]:
-    """The command line `args` of a Hugging Face script, in step with its DeepSpeed configuration.
+    """The command line `args` of a Hugging Face script, in agreement with its DeepSpeed configuration.
 
-    `hparams["overwrite_deepspeed_args"]` is written into the file that `--deepspeed` names, under a lock, because every
-    rank does this and the Trainer reads that file; then --per_device_train_batch_size and
-    --gradient_accumulation_steps get its numbers ("auto" never does). In a trial, and in the full training of an
-    experiment file, that file is dsat-host's and its own values win. Elsewhere and without overwrites `args` are
-    returned as they are. Raises dsat.Error without `--deepspeed FILE`, or where `args` is a text and no list.
+    `hparams["overwrite_deepspeed_args"]` is written into the file of `--deepspeed`, because the Trainer reads that
+    file. A lock protects it, because every rank does this. Then --per_device_train_batch_size and
+    --gradient_accumulation_steps get the file's numbers, but never "auto". In a trial, and in the full training of an
+    experiment file, the file is dsat-host's, and overwrites do not replace its values. Elsewhere, without overwrites,
+    `args` is returned unchanged. Raises dsat.Error without `--deepspeed FILE`, or if `args` is no list.
     """
     if isinstance(args, (str, bytes)) or not isinstance(args, Iterable):
         raise Error(f"args is a list of words such as sys.argv[1:], not {args!r}")
@@ -71,17 +71,17 @@ def get_hf_args_with_overwrites(args: Sequence[str], hparams: Mapping[str, Any])
     where = _config_at(result)
     if where is None:
         if not overwrites:
-            return result  # trains without DeepSpeed: dsat-host has rewritten the command line
+            return result  # training without DeepSpeed: dsat-host has changed the command line
         raise Error(f"'{OVERWRITE_KEY}' needs a configuration to write to: add --deepspeed FILE to the arguments")
     position, prefix = where
     if given:
-        result[position] = prefix + given  # a script that makes its arguments itself names its own file
+        result[position] = prefix + given  # a script may make its arguments itself, with its own file
     path = result[position][len(prefix):]
     with locked(path):
         before = read_json(path)
         after = merge(overwrites, before) if given else merge(before, overwrites)
         if after != before:
-            if given:  # that file is dsat-host's, by which it knows the run again
+            if given:  # dsat-host recognises the run by that file, so it is not changed
                 path = os.path.splitext(path)[0] + "_with_overwrites.json"
                 result[position] = prefix + path
             write_json(path, after)

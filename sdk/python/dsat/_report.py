@@ -1,4 +1,4 @@
-"""What a trial tells dsat-host: its result file, written by rank 0."""
+"""A trial's report to dsat-host: its result file, written by rank 0."""
 import math
 from typing import Dict, Mapping, Optional, Union
 
@@ -15,9 +15,9 @@ _UNKNOWN = -(2**62)  # below any number of bytes, and of negated bytes
 
 
 def device_keys(memory: Optional[DeviceMemory] = None) -> Dict[str, Number]:
-    """`peak_memory` of the worst rank, `device_memory` of the smallest device, `world_size`.
+    """`peak_memory` of the worst rank, `device_memory` of the smallest device, `world_size`; unknown values are absent.
 
-    What is unknown is left out. Every rank must call it.
+    Every rank must call it.
     """
     memory = memory or DeviceMemory()
     peak, total = memory.peak_bytes(), memory.total_bytes()
@@ -43,9 +43,10 @@ def _checked(values: Mapping[str, Number], what: str) -> Dict[str, Number]:
 
 
 def write_result(trial: Trial, result: Mapping[str, Number], memory: Optional[DeviceMemory]) -> None:
-    """Writes `result` with what is known of the devices, from rank 0. Every rank must call it.
+    """Writes `result` and the values of the devices on rank 0. Every rank must call it.
 
-    It names no rank: a file with one is DeepSpeed's, whose older versions left accumulation out (docs/trial.md).
+    The file names no rank. A file with one comes from DeepSpeed, whose older versions ignored accumulation
+    (docs/trial.md).
     """
     keys = device_keys(memory)
     if _device.rank() == 0:
@@ -53,13 +54,13 @@ def write_result(trial: Trial, result: Mapping[str, Number], memory: Optional[De
 
 
 def report(metrics: Mapping[str, Number], *, memory: Optional[DeviceMemory] = None) -> None:
-    """Hands dsat-host what a measured run found; the script may then end. Every rank calls it, rank 0 writes.
+    """Reports the metrics of a run to dsat-host; the script may then end. Every rank calls it, rank 0 writes.
 
     At least one of `throughput` (samples a second over all devices), `latency` (microseconds of one optimizer step,
-    accumulation included), `FLOPS_per_gpu` (FLOP/s), `forward`, `backward` (microseconds of one micro step) and `step`
-    (microseconds). Used too: `samples`, `wall_latency` (microseconds, end to end). Other numbers are kept in the file.
-    Peak and total memory of the device are added. Outside a tuning run it does nothing. Raises dsat.Error where a value
-    is no number, not finite or negative, where no metric is among them, and in a run that asks for the model's size.
+    with accumulation), `FLOPS_per_gpu` (FLOP/s), `forward`, `backward` (microseconds of one micro step) and `step`
+    (microseconds). Optional: `samples`, `wall_latency` (microseconds, end to end). Other numbers stay in the file. Peak
+    and total memory of the device are added. Outside a tuning run it does nothing. Raises dsat.Error for a value that
+    is no number, not finite or negative, without a metric, and in a run that asks for the model's size.
     """
     trial = current_trial()
     if trial is None:
@@ -74,10 +75,10 @@ def report(metrics: Mapping[str, Number], *, memory: Optional[DeviceMemory] = No
 
 def report_model_info(num_params: int, trainable_num_params: Optional[int] = None,
                       activation_bytes: Optional[int] = None, *, memory: Optional[DeviceMemory] = None) -> None:
-    """Hands dsat-host the size of the model, over all ranks; the script may then end. Every rank calls it.
+    """Reports the size of the model, over all ranks, to dsat-host; the script may then end. Every rank calls it.
 
-    `activation_bytes`: what one forward pass with the configured micro batch leaves allocated on a device. Does nothing
-    unless the trial asks for the model's size. Raises dsat.Error for a number that is none.
+    `activation_bytes`: memory of a device that one forward pass with the configured micro batch leaves allocated. Does
+    nothing unless the trial asks for the model's size. Raises dsat.Error for a value that is no number.
     """
     trial = current_trial()
     if trial is None or not trial.model_info:

@@ -1,4 +1,4 @@
-"""Times a training loop that has no DeepSpeed engine to do so."""
+"""Timing of a training loop without DeepSpeed's engine."""
 import contextlib
 import statistics
 import time
@@ -12,13 +12,13 @@ from ._trial import Trial, current_trial
 
 
 def _count_params(model: Any) -> Tuple[int, int]:
-    """All and trained parameters. DeepSpeed's stage 3 leaves the true size of a released parameter in ds_numel."""
+    """All parameters and trained ones. At stage 3 DeepSpeed keeps the size of a released parameter in ds_numel."""
     sizes = [(int(getattr(p, "ds_numel", None) or p.numel()), bool(p.requires_grad)) for p in model.parameters()]
     return sum(size for size, _ in sizes), sum(size for size, trained in sizes if trained)
 
 
 class StepTimer:
-    """Measures the optimizer steps of the profile window end to end, reports them, and ends the trial.
+    """Measures the optimizer steps of the profile window, reports them, and ends the trial.
 
         timer = dsat.StepTimer(model)
         for batch in loader:
@@ -30,14 +30,14 @@ class StepTimer:
                 optimizer.step()
             timer.step()
 
-    The three phases are optional, but where they are left out a run that asks for the model's size goes on to the first
-    step(). With accumulation they are entered once a micro step, step() is called once an optimizer step. The loop must
-    last for end_profile_step + 1 of them. Every rank makes the same calls. Outside a tuning run nothing happens.
+    The three phases are optional; without them a run that asks for the model's size ends at the first step(). With
+    accumulation, a micro step enters each phase once, and an optimizer step calls step() once. The loop must have
+    end_profile_step + 1 optimizer steps. Every rank makes the same calls. Outside a tuning run nothing happens.
 
-    `num_params`: of the whole model, where `model` holds only this rank's part (FSDP, a pipeline's stage);
-    `trainable_num_params`: those of them that are trained; without it the share of this rank's part.
-    `flops_per_sample`: forward and backward; without it the result has no FLOPS_per_gpu, so tune for throughput.
-    `memory`: of devices that torch keeps no account of.
+    `num_params`: of the whole model, if `model` is only this rank's part (FSDP, a pipeline's stage).
+    `trainable_num_params`: how many of them are trained. Default: the share in this rank's part.
+    `flops_per_sample`: forward and backward. Without it the result has no FLOPS_per_gpu, so tune for throughput.
+    `memory`: for devices that torch does not count.
     """
 
     def __init__(self, model: Any = None, *, num_params: Optional[int] = None,
@@ -49,28 +49,28 @@ class StepTimer:
         self._trainable_num_params = trainable_num_params
         self._flops_per_sample = flops_per_sample
         self._memory = memory or DeviceMemory()
-        self._steps = 0  # completed
+        self._steps = 0  # completed steps
         self._began = self._now() if self._trial is not None and self._trial.start_step == 0 else 0.0
         self._latest = self._began
-        self._step_seconds: List[float] = []  # of the window, one for each step
-        self._phases: Dict[str, Tuple[float, int]] = {}  # seconds, times entered
+        self._step_seconds: List[float] = []  # of each step of the window
+        self._phases: Dict[str, Tuple[float, int]] = {}  # seconds, number of times
 
     def forward(self) -> "contextlib.AbstractContextManager[None]":
-        """Around the forward pass of one micro step."""
+        """A context manager for the forward pass of one micro step."""
         if self._trial is not None and self._trial.model_info:
             return self._measure_activations()
         return self._phase("forward")
 
     def backward(self) -> "contextlib.AbstractContextManager[None]":
-        """Around the backward pass of one micro step."""
+        """A context manager for the backward pass of one micro step."""
         return self._phase("backward")
 
     def optimizer(self) -> "contextlib.AbstractContextManager[None]":
-        """Around the optimizer's step."""
+        """A context manager for the optimizer's step."""
         return self._phase("step")
 
     def step(self) -> None:
-        """After each optimizer step. At the end of a trial it reports and raises SystemExit(0)."""
+        """To be called after each optimizer step. At the end of a trial it reports and raises SystemExit(0)."""
         trial = self._trial
         if trial is None:
             return
@@ -87,13 +87,13 @@ class StepTimer:
             self._note_step()
 
     def wall_latency_us(self) -> Optional[float]:
-        """Microseconds of one optimizer step, all that the loop does included; None: nothing was measured yet."""
+        """Microseconds of one optimizer step with everything else in the loop; None: not measured yet."""
         if self._trial is None or self._steps <= self._trial.start_step:
             return None
         return self._mean_step_us(self._trial)
 
     def whole_model(self) -> Dict[str, Number]:
-        """Its size where `num_params` gave it. It goes before what an engine counts: a pipeline's, its own stage."""
+        """The model's size if `num_params` was given. It replaces an engine's count, which may be of one stage."""
         if self._num_params is None:
             return {}
         total, trained = self._model_size()
@@ -103,7 +103,7 @@ class StepTimer:
         return (self._latest - self._began) * 1e6 / (self._steps - trial.start_step)
 
     def _note_step(self) -> None:
-        """A step of the window has ended. Without a wait for the device it would be the time of its requests only."""
+        """Notes the end of a step of the window. _now() waits for the device, or only its requests would count."""
         now = self._now()
         self._step_seconds.append(now - self._latest)
         self._latest = now
@@ -144,7 +144,7 @@ class StepTimer:
         total = trained = 0
         if self._model is not None:
             total, trained = _count_params(self._model)
-        if self._num_params is not None:  # the share that is trained is that of this rank's part
+        if self._num_params is not None:  # the whole model has the same trained share as this rank's part
             trained = self._num_params * trained // total if total else self._num_params
             total = self._num_params
         if self._trainable_num_params is not None:
@@ -153,7 +153,7 @@ class StepTimer:
 
     def _metrics(self, trial: Trial) -> Dict[str, Number]:
         metrics: Dict[str, Number] = {name: seconds * 1e6 / times for name, (seconds, times) in self._phases.items()}
-        latency_us = statistics.median(self._step_seconds) * 1e6  # one slow step counts little in it
+        latency_us = statistics.median(self._step_seconds) * 1e6  # one slow step has little effect on the median
         metrics["latency"], metrics["wall_latency"] = latency_us, self._mean_step_us(trial)
         if len(self._step_seconds) > 1:
             metrics["latency_steps"] = len(self._step_seconds)

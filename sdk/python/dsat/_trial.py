@@ -1,4 +1,4 @@
-"""The trial that this process is part of, as dsat-host described it in the environment."""
+"""The trial of this process, from the environment that dsat-host set."""
 import functools
 import os
 from typing import NamedTuple, Optional
@@ -7,20 +7,20 @@ from ._errors import Error
 from ._files import Json, read_json
 
 
-CONFIG_VARIABLE = "DSAT_DS_CONFIG"  # names a trial's configuration, in the full training after a study the best one
+CONFIG_VARIABLE = "DSAT_DS_CONFIG"  # path of a trial's configuration; in the full training, of the best one
 
 
 class Trial(NamedTuple):
     """One run of the script by dsat-host."""
 
     id: str
-    directory: str  # holds the trial's files; for the script to write to as well
+    directory: str  # the trial's files; the script may write here too
     config_path: str  # of `config`
-    config: Json  # its DeepSpeed configuration, `autotuning` section included; not to be changed
-    model_info: bool  # asks for the model's size (one forward pass), not for a measurement
-    start_step: int  # optimizer steps before this one warm up
-    end_step: int  # the last one that is measured; steps count from 0
-    result_path: str  # where rank 0 writes what was found
+    config: Json  # DeepSpeed configuration with its `autotuning` section; not to be changed
+    model_info: bool  # measure the model's size (one forward pass), not the speed
+    start_step: int  # the first measured optimizer step; earlier ones warm up
+    end_step: int  # the last measured step; steps count from 0
+    result_path: str  # rank 0 writes the result here
 
 
 def _step(section: Json, name: str, path: str) -> int:
@@ -30,7 +30,7 @@ def _step(section: Json, name: str, path: str) -> int:
     return value
 
 
-@functools.lru_cache(maxsize=1)  # asked for at every batch
+@functools.lru_cache(maxsize=1)  # a loop asks at every batch
 def _read_trial(config_path: str, trial_id: str, directory: str) -> Optional[Trial]:
     config = read_json(config_path)
     section = config.get("autotuning")
@@ -41,7 +41,7 @@ def _read_trial(config_path: str, trial_id: str, directory: str) -> Optional[Tri
     key = "model_info_path" if model_info else "metric_path"
     path = section.get(key)
     if not isinstance(path, str) or not path:
-        raise Error(f"{config_path}: autotuning.{key} names no file: is this a configuration that dsat-host wrote?")
+        raise Error(f"{config_path}: autotuning.{key} is not a path: the file is not a configuration of dsat-host's")
     start = _step(section, "start_profile_step", config_path)
     end = _step(section, "end_profile_step", config_path)
     if end < start:

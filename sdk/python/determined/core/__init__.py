@@ -8,7 +8,7 @@ from ._preempt import PreemptContext, PreemptMode
 from ._searcher import SearcherContext, SearcherMode, SearcherOperation, Unit
 from ._train import EarlyExitReason, TensorboardMode, TrainContext
 
-# Outside of its cluster Determined gave these in place of the others; here there is one kind of each.
+# In Determined these were the classes outside of a cluster. Here there is one class of each.
 DummyCheckpointContext = CheckpointContext
 DummyPreemptContext = PreemptContext
 DummyProfilerContext = ProfilerContext

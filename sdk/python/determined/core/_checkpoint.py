@@ -1,7 +1,7 @@
-"""CheckpointContext: checkpoints are folders in one storage, each under a random id, with a metadata.json.
+"""CheckpointContext: a checkpoint is a folder with a random id and a metadata.json, in one storage.
 
-A pointer file in the study's folder names the last one, and tells whether the training has come to its end. A training
-that is started again before that goes on where it was: `get_cluster_info().latest_checkpoint`.
+A pointer file in the study's folder names the last checkpoint and whether the training is complete. An incomplete
+training that starts again continues from `get_cluster_info().latest_checkpoint`.
 """
 import contextlib
 import enum
@@ -21,14 +21,14 @@ from ._train import as_json
 logger = logging.getLogger("determined.core")
 METADATA_FILE = "metadata.json"
 OWN_STORAGE = "checkpoints"  # in the study's folder
-# The pointers, of the study's own storage and of any other. The own goes first: what a script puts elsewhere besides,
-# an export, is not where its training goes on.
+# The pointers: of the study's own storage, and of any other. The study's own comes first, because a script may write
+# exports elsewhere, from which a training cannot continue.
 _OWN_POINTER = os.path.join(OWN_STORAGE, "latest.json")
 _OTHER_POINTER = "latest_checkpoint.json"
 
 
 class DownloadMode(enum.Enum):
-    """Who copies: one rank of each machine for all of them, or each for itself."""
+    """Who copies: one rank of each machine for all, or each rank for itself."""
 
     LocalWorkersShareDownload = "LOCAL_WORKERS_SHARE_DOWNLOAD"
     NoSharedDownload = "NO_SHARED_DOWNLOAD"
@@ -52,7 +52,7 @@ def _write(path, value):
 
 
 def _unfinished(folder):
-    """The folder of the last checkpoint of a training that has not come to its end; None: there is none."""
+    """The folder of the last checkpoint of an incomplete training; None: there is none."""
     for pointer in (_OWN_POINTER, _OTHER_POINTER):
         path = os.path.join(folder, pointer)
         latest = _read(path)
@@ -66,7 +66,7 @@ def _unfinished(folder):
 
 
 def unfinished_checkpoint(folder):
-    """The id of that checkpoint."""
+    """The id of the last checkpoint of an incomplete training; None: there is none."""
     checkpoint = _unfinished(folder)
     return checkpoint and checkpoint.name
 
@@ -76,7 +76,7 @@ def _point_to(folder, storage, name, completed):
     latest = {"storage_id": name, "completed": completed}
     if storage == os.path.realpath(os.path.join(folder, OWN_STORAGE)):
         return _write(os.path.join(folder, _OWN_POINTER), latest)
-    if os.path.commonpath([folder, storage]) == folder:  # the study may be moved with it
+    if os.path.commonpath([folder, storage]) == folder:  # the pointer stays valid when the study is moved
         storage = os.path.relpath(storage, folder)
     return _write(os.path.join(folder, _OTHER_POINTER), {"storage": storage, **latest})
 
@@ -96,21 +96,21 @@ class CheckpointContext(Refusing):
         self._training_is_completed = False
 
     def on_completed(self):
-        """The training has come to its end: whatever is stored from now on is nothing to go on from."""
+        """Marks the training as complete: later checkpoints are not continued from."""
         self._training_is_completed = True
         mark_completed(_study.folder())
 
     def _folder(self, storage_id):
         name = os.fspath(storage_id) if isinstance(storage_id, os.PathLike) else str(storage_id)
         if not name or os.path.basename(name) != name or name in (".", ".."):
-            raise Error(f"{name!r} is no id of a checkpoint: it is a name without folders")
+            raise Error(f"{name!r} is no id of a checkpoint: an id is a name without folders")
         return self._storage / name
 
     def _existing(self, storage_id):
         folder = self._folder(storage_id)
         if folder.is_dir():
             return folder
-        latest = _unfinished(_study.folder())  # in whichever storage, the training has to find it
+        latest = _unfinished(_study.folder())  # the training has to find it in any storage
         if latest is None or latest.name != folder.name:
             raise Error(f"checkpoint {storage_id} is not in {self._storage}")
         return latest
@@ -123,7 +123,7 @@ class CheckpointContext(Refusing):
 
     @contextlib.contextmanager
     def store_path(self, metadata=None, *, shard=False):
-        """Yields (folder, id): what is written there is the checkpoint. With shard=True all ranks write there."""
+        """Yields (folder, id). The files written to the folder are the checkpoint. With shard=True all ranks write."""
         self._check_metadata(metadata)
         name = self._new_id(shard, "store_path")
         folder = self._folder(name)
@@ -132,7 +132,10 @@ class CheckpointContext(Refusing):
         self._finish(folder, name, metadata, shard)
 
     def upload(self, ckpt_dir, metadata=None, *, shard=False, selector=None):
-        """Copies a folder (of each rank, with shard=True; None: this rank has none) into a new checkpoint; its id."""
+        """Copies a folder into a new checkpoint and returns its id.
+
+        With shard=True each rank gives its own folder, or None.
+        """
         self._check_metadata(metadata)
         name = self._new_id(shard, "upload")
         sources = self._distributed.allgather(ckpt_dir is not None) if shard else [ckpt_dir is not None]
@@ -148,7 +151,7 @@ class CheckpointContext(Refusing):
         return name
 
     def _finish(self, folder, name, metadata, shard):
-        """Every rank has written; rank 0 leaves the metadata of all."""
+        """Writes the merged metadata on rank 0, after every rank has written."""
         parts = self._distributed.allgather(metadata or {}) if shard else [metadata or {}]
         merged = {}
         for part in parts:
@@ -159,11 +162,11 @@ class CheckpointContext(Refusing):
                 merged[key] = value
         if self._distributed.rank == 0:
             _write(folder / METADATA_FILE, merged)
-            if _study.is_managed() and current_trial() is None:  # nothing else goes on
+            if _study.is_managed() and current_trial() is None:  # only the full training continues
                 _point_to(_study.folder(), self._storage, name, self._training_is_completed)
             logger.info("checkpoint %s", folder)
         if shard:
-            self._distributed.allgather(None)  # it is complete for everybody who goes on
+            self._distributed.allgather(None)  # every rank waits until the checkpoint is complete
 
     @staticmethod
     def _check_metadata(metadata):
@@ -172,12 +175,12 @@ class CheckpointContext(Refusing):
 
     @contextlib.contextmanager
     def restore_path(self, storage_id, download_mode=DownloadMode.LocalWorkersShareDownload, *, selector=None):
-        """Yields the folder of a checkpoint. It lies on this machine, so nothing is copied and nothing left out."""
+        """Yields the folder of a checkpoint. It is on this machine, so nothing is copied or left out."""
         DownloadMode(download_mode)
         yield self._existing(storage_id)
 
     def download(self, storage_id, ckpt_dir, download_mode=DownloadMode.LocalWorkersShareDownload, *, selector=None):
-        """Copies a checkpoint to `ckpt_dir`; one rank of a machine does it for all, unless the mode says otherwise."""
+        """Copies a checkpoint to `ckpt_dir`. One rank of a machine does so for all, unless the mode differs."""
         shared = DownloadMode(download_mode) == DownloadMode.LocalWorkersShareDownload
         source = self._existing(storage_id)
         if not shared or self._distributed.local_rank == 0:
@@ -185,7 +188,7 @@ class CheckpointContext(Refusing):
             target.mkdir(parents=True, exist_ok=True)
             _copy(source, target, selector)
         if shared:
-            self._distributed.allgather(None)  # the others go on when the files are there
+            self._distributed.allgather(None)  # the other ranks wait for the files
 
     def get_metadata(self, storage_id):
         return _read(self._existing(storage_id) / METADATA_FILE)
@@ -202,6 +205,6 @@ def _copy(source, target, selector):
                 (target / name).mkdir(parents=True, exist_ok=True)
         elif selector is None or selector(name):
             (target / name).parent.mkdir(parents=True, exist_ok=True)
-            temporary = target / f"{name}.{os.getpid()}"  # ranks may copy one and the same file
+            temporary = target / f"{name}.{os.getpid()}"  # several ranks may copy the same file
             shutil.copy2(path, temporary)
             os.replace(temporary, target / name)

@@ -1,4 +1,4 @@
-"""core.init(): the contexts of one script, and what becomes of them at its end."""
+"""core.init(): the contexts of one script, and their end."""
 import contextlib
 import logging
 import os
@@ -39,7 +39,7 @@ class Context(Refusing):
         return self
 
     def alert(self, title=None, description=None, level=None):
-        """A log line: there is nobody to send it to."""
+        """Writes a log line, because there is nobody to send the alert to."""
         say_once("core_context.alert() goes to the log")
         logger.warning("alert: %s %s", title or "", description or "")
 
@@ -60,9 +60,9 @@ def _several_ranks():
 
 
 def init(*, distributed=None, checkpoint_storage=None, preempt_mode=PreemptMode.WorkersAskChief, tensorboard_mode=None):
-    """The contexts of this script, to be used by `with`. Several ranks need `distributed`.
+    """The contexts of this script, for a `with` statement. Several ranks need `distributed`.
 
-    `checkpoint_storage`: a folder in place of `checkpoints` in the study's.
+    `checkpoint_storage`: a folder in place of `checkpoints` in the study's folder.
     """
     from .._info import get_cluster_info
 
@@ -76,7 +76,7 @@ def init(*, distributed=None, checkpoint_storage=None, preempt_mode=PreemptMode.
     checkpoint = CheckpointContext(distributed, _storage(checkpoint_storage))
 
     def on_completed(metric):
-        with contextlib.suppress(OSError):  # the training has ended well whatever the disk does
+        with contextlib.suppress(OSError):  # a full disk does not undo a completed training
             checkpoint.on_completed()
 
     return Context(checkpoint=checkpoint, distributed=distributed, preempt=PreemptContext(distributed, preempt_mode),
@@ -85,10 +85,7 @@ def init(*, distributed=None, checkpoint_storage=None, preempt_mode=PreemptMode.
 
 
 def _storage(given):
-    """A folder.
-
-    Other storage (S3, a shared file system by its keys) is Determined's; its own folder takes its place.
-    """
+    """The folder for checkpoints. It replaces storage of Determined's, such as S3 or a shared file system."""
     if isinstance(given, (str, os.PathLike)):
         if "://" in os.fspath(given):
             say_once(f"checkpoints are not sent to {given}: they stay in {os.path.join(_study.folder(), OWN_STORAGE)}")

@@ -1,4 +1,4 @@
-"""DistributedContext: which rank this process is, and Python objects between the ranks."""
+"""DistributedContext: the rank of this process, and Python objects sent between ranks."""
 import os
 
 from dsat import Error
@@ -21,8 +21,8 @@ def _number(launcher, *names):
 class DistributedContext(Refusing):
     """`rank`, `size`, `local_rank`, `local_size`, `cross_rank`, `cross_size`; gather, allgather and broadcast.
 
-    Every rank makes the same calls in the same order. Objects must be picklable. Over more than one machine
-    `chief_ip` is the address of rank 0, and the ranks share the trial's folder.
+    Every rank makes the same calls in the same order. Objects must be picklable. With several machines `chief_ip` is
+    the address of rank 0, and all ranks share the trial's folder.
     """
 
     def __init__(self, *, rank, size, local_rank, local_size, cross_rank, cross_size, chief_ip=None, pub_port=0,
@@ -34,9 +34,9 @@ class DistributedContext(Refusing):
         for name, number, default in zip(_NAMES, numbers, defaults):
             setattr(self, name, default if number is None else number)
         if not 0 <= self.rank < self.size:
-            raise ValueError(f"rank is {self.rank}, of {self.size} ranks")
+            raise ValueError(f"rank is {self.rank}, but there are {self.size} ranks: ranks count from 0")
         if self.cross_size > 1 and chief_ip is None:
-            raise ValueError("chief_ip is missing: over more than one machine it is the address of rank 0")
+            raise ValueError("chief_ip is missing: with several machines it is the address of rank 0")
         host = chief_ip or "127.0.0.1"
         self._all = Ranks(self.rank, self.size, "all", host)
         self._local = self._all
@@ -53,22 +53,19 @@ class DistributedContext(Refusing):
 
     @classmethod
     def from_deepspeed(cls, chief_ip=None):
-        """The ranks as the launcher `deepspeed` (or torchrun in its place) names them in the environment."""
+        """The ranks from the environment of the launcher `deepspeed`, or of torchrun in its place."""
         return cls._from_environment("deepspeed", ("LOCAL_SIZE", "LOCAL_WORLD_SIZE"), ("CROSS_RANK", "GROUP_RANK"),
                                      chief_ip)
 
     @classmethod
     def from_torch_distributed(cls, chief_ip=None):
-        """The ranks as torchrun names them in the environment."""
+        """The ranks from torchrun's environment."""
         return cls._from_environment("torch_distributed", ("LOCAL_WORLD_SIZE", "LOCAL_SIZE"),
                                      ("GROUP_RANK", "CROSS_RANK"), chief_ip)
 
     @classmethod
     def from_horovod(cls, hvd, chief_ip=None):
-        """The ranks as the module `hvd` has them.
-
-        For a script that reports, since horovod's entrypoints are refused.
-        """
+        """The ranks from the module `hvd`, for a script that only reports: horovod's entrypoints are refused."""
         return cls(rank=hvd.rank(), size=hvd.size(), local_rank=hvd.local_rank(), local_size=hvd.local_size(),
                    cross_rank=hvd.cross_rank(), cross_size=hvd.cross_size(),
                    chief_ip=chief_ip or os.environ.get("MASTER_ADDR"))
@@ -87,22 +84,22 @@ class DistributedContext(Refusing):
         return self.cross_size
 
     def gather(self, stuff):
-        """The objects of all ranks at rank 0, None elsewhere."""
+        """Returns the objects of all ranks on rank 0, None on the others."""
         return self._all.gather(stuff)
 
     def gather_local(self, stuff):
-        """gather() among the ranks of this machine."""
+        """Like gather(), among the ranks of this machine."""
         return self._local.gather(stuff)
 
     def allgather(self, stuff):
-        """The objects of all ranks, everywhere."""
+        """Returns the objects of all ranks on every rank."""
         return self._all.allgather(stuff)
 
     def allgather_local(self, stuff):
         return self._local.allgather(stuff)
 
     def broadcast(self, stuff):
-        """The object of rank 0, everywhere."""
+        """Returns the object of rank 0 on every rank."""
         return self._all.broadcast(stuff)
 
     def broadcast_local(self, stuff=None):

@@ -1,4 +1,4 @@
-"""The profiler of system metrics and the experimental context: logged once, and left out."""
+"""The profiler of system metrics and the experimental context. They have no effect; a call is logged once."""
 from .._absent import Refusing
 from .._once import say_once
 

@@ -1,6 +1,6 @@
-"""PreemptContext: the order to stop. On one machine it is SIGTERM to the training; a trial of a study has none.
+"""PreemptContext: the order to stop. For the full training it is SIGTERM; a trial of a study gets none.
 
-A trial leaves signals alone: dsat-host ends trials with SIGTERM, and a rank that waits in a collective must go at once.
+A trial leaves signals alone: dsat-host ends trials with SIGTERM, and a rank inside a collective must end at once.
 """
 import enum
 import logging
@@ -37,7 +37,7 @@ class PreemptContext(Refusing):
         return self
 
     def _ask(self, *_):
-        # A second one ends the process: the script may never ask.
+        # A second SIGTERM ends the process, because the script may never call should_preempt().
         self._asked = True
         signal.signal(signal.SIGTERM, self._earlier or signal.SIG_DFL)
 
@@ -53,17 +53,17 @@ class PreemptContext(Refusing):
         self.close()
 
     def should_preempt(self, auto_ack=True):
-        """Shall the script save a checkpoint and end? By default every rank asks, and all get rank 0's answer."""
+        """Should the script save a checkpoint and end? By default every rank asks, and all get the same answer."""
         if not self._started:
-            raise RuntimeError("should_preempt() before core.init() was entered: use it as a context manager")
+            raise RuntimeError("should_preempt() before core.init() was entered: use core.init() in a with statement")
         if self._mode == PreemptMode.WorkersAskMaster:
             return self._asked
         if self._mode == PreemptMode.ChiefOnly:
             if self._distributed.rank != 0:
                 raise RuntimeError("should_preempt() under PreemptMode.ChiefOnly is for rank 0")
             return self._asked
-        # The launcher tells the ranks one after the other: one that knows is enough.
+        # The launcher signals one rank after the other. One signalled rank is enough.
         return self._distributed.broadcast(any(self._distributed.gather(self._asked) or ()))
 
     def acknowledge_preemption_signal(self):
-        pass  # nobody waits for it
+        pass  # nobody waits for the acknowledgement

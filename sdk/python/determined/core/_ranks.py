@@ -1,8 +1,8 @@
-"""Objects sent between the ranks of one training: every rank is connected to the first, over sockets.
+"""Objects sent between the ranks of one training: every rank has a socket to rank 0.
 
-It needs no process group, so it works before torch has one. The first rank leaves its address and a random key in a
-file that only this user can read, in the folder that all ranks share; the key opens the connection (HMAC), then the
-file goes. A file that an earlier run left is recognised by its key: nobody answers to it.
+No process group is needed, so it works before torch has one. Rank 0 writes its address and a random key to a file that
+only this user can read, in a folder that all ranks share. The key opens the connection (HMAC). Then the file is
+removed. The file of an earlier run does no harm, because nobody answers to its key.
 """
 import contextlib
 import io
@@ -17,7 +17,7 @@ from multiprocessing import connection
 
 from dsat import Error, current_trial
 
-_PATIENCE_S = 600  # ranks start far apart on a busy machine
+_PATIENCE_S = 600  # on a busy machine ranks start at very different times
 _LOOK_AGAIN_S = 0.05
 
 
@@ -29,7 +29,7 @@ def rendezvous_file(name):
 
 
 class _Pickler(pickle.Pickler):
-    """Writes tensors by their values: the receiver need not see the device, and another machine not the memory."""
+    """Writes tensors by value, because the receiver may lack the device or the shared memory."""
 
     def reducer_override(self, value):
         torch = sys.modules.get("torch")
@@ -47,12 +47,12 @@ class _Pickler(pickle.Pickler):
 
 
 class Ranks:
-    """The ranks `0 .. size - 1` of a group called `name`. The first one is the chief."""
+    """The ranks 0 to `size` - 1 of the group `name`. Rank 0 is the chief."""
 
     def __init__(self, rank, size, name, host):
         self.rank, self.size = rank, size
         self._file = rendezvous_file(name)
-        self._peers = {}  # of the chief: rank -> connection
+        self._peers = {}  # the chief's connections, by rank
         self._chief = None
         if size > 1:
             self._listen(host) if rank == 0 else self._connect()
@@ -92,19 +92,19 @@ class Ranks:
                     self._chief = peer
             if self._chief is None:
                 if time.monotonic() > deadline:
-                    raise Error(f"rank {self.rank} of {self.size} found no first rank in {_PATIENCE_S} seconds "
-                                f"({self._file}): do all ranks run, and do they share that folder?")
+                    raise Error(f"rank {self.rank} of {self.size} did not find rank 0 within {_PATIENCE_S} seconds "
+                                f"({self._file}): check that all ranks run and share that folder")
                 time.sleep(_LOOK_AGAIN_S)
 
     def gather(self, value):
-        """The values of all ranks, in their order, at the chief; None elsewhere."""
+        """Returns the values of all ranks, in their order, on the chief; None on the others."""
         if self.rank != 0:
             self._send(self._chief, value, 0)
             return None
         return [value] + [self._receive(self._peers[rank], rank) for rank in range(1, self.size)]
 
     def broadcast(self, value):
-        """The chief's value, on every rank."""
+        """Returns the chief's value on every rank."""
         if self.rank != 0:
             return self._receive(self._chief, 0)
         for rank in range(1, self.size):
@@ -119,14 +119,14 @@ class Ranks:
         try:
             peer.send_bytes(_Pickler.bytes_of(value))
         except OSError as error:
-            raise Error(f"rank {rank} has ended, its own message says why ({error})") from error
+            raise Error(f"rank {rank} has ended: see its own output for the reason ({error})") from error
 
     @staticmethod
     def _receive(peer, rank):
         try:
             return pickle.loads(peer.recv_bytes())
         except (EOFError, OSError) as error:
-            raise Error(f"rank {rank} has ended, its own message says why") from error
+            raise Error(f"rank {rank} has ended: see its own output for the reason") from error
 
     def close(self):
         for peer in [*self._peers.values(), *([self._chief] if self._chief else [])]:

@@ -1,4 +1,4 @@
-"""SearcherContext: how long to train. A trial has one operation; so has the training in earnest."""
+"""SearcherContext: the length of the training. A trial and the full training have one operation each."""
 import enum
 import logging
 
@@ -15,14 +15,14 @@ class Unit(enum.Enum):
 
 
 class SearcherMode(enum.Enum):
-    """Who asks for operations: all ranks in step, or rank 0 alone, which tells the others itself."""
+    """Who asks for operations: all ranks together, or rank 0 alone, which then informs the others."""
 
     WorkersAskChief = "WORKERS_ASK_CHIEF"
     ChiefOnly = "CHIEF_ONLY"
 
 
 class SearcherOperation(Refusing):
-    """Train until `length` (counted from the start of the training), validate, report_completed()."""
+    """Train until `length` (counted from the start of the training), validate, call report_completed()."""
 
     def __init__(self, length, is_chief, on_completed=lambda _: None):
         self._length = length
@@ -50,7 +50,7 @@ class SearcherOperation(Refusing):
 
     def _check_chief(self, method):
         if not self._is_chief:
-            raise RuntimeError(f"op.{method}() is for rank 0: ask core_context.distributed.rank == 0 before")
+            raise RuntimeError(f"op.{method}() is for rank 0: check core_context.distributed.rank == 0 first")
 
 
 class SearcherContext(Refusing):
@@ -61,7 +61,7 @@ class SearcherContext(Refusing):
         self._on_completed = on_completed
 
     def operations(self, searcher_mode=SearcherMode.WorkersAskChief, auto_ack=True):
-        """The one operation that there is. Rank 0 must complete it before it asks for the next."""
+        """Yields the only operation. Rank 0 must complete it before the loop asks for the next."""
         together = SearcherMode(searcher_mode) == SearcherMode.WorkersAskChief
         is_chief = self._distributed.rank == 0
         if not is_chief and not together:
@@ -72,13 +72,13 @@ class SearcherContext(Refusing):
         if is_chief and not operation._completed:
             raise RuntimeError("the loop asks for the next operation before op.report_completed() of this one")
         if together:
-            self._distributed.broadcast(None)  # the others wait until the chief has completed it
+            self._distributed.broadcast(None)  # the other ranks wait until rank 0 has completed it
 
     def acknowledge_out_of_ops(self):
-        pass  # nobody waits for it
+        pass  # nobody waits for the acknowledgement
 
     def get_configured_units(self):
-        """The unit of `searcher.max_length`; None where the file gives a bare number."""
+        """The unit of `searcher.max_length`. The unit of a bare number is None."""
         return None if self._unit is None else Unit[self._unit.upper()]
 
 

@@ -1,4 +1,4 @@
-"""TrainContext: metrics. They go to `metrics.jsonl` in the trial's (or the study's) folder, one line a report."""
+"""TrainContext: metrics. Each report is a line of `metrics.jsonl` in the folder of the trial or study."""
 import contextlib
 import enum
 import json
@@ -23,14 +23,14 @@ class EarlyExitReason(enum.Enum):
 
 
 class TensorboardMode(enum.Enum):
-    """Who uploads event files. Nobody needs to: they lie in `get_tensorboard_path()` in either mode."""
+    """Who uploads event files. In both modes they stay in `get_tensorboard_path()`."""
 
     AUTO = "AUTO"
     MANUAL = "MANUAL"
 
 
 def as_json(value):
-    """Numbers of numpy and tensors as Python's, arrays as lists; what is none of these as its text."""
+    """`value` with numbers and arrays of numpy and torch as Python's; other objects become text."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
     if hasattr(value, "tolist"):
@@ -45,7 +45,7 @@ def as_json(value):
 
 
 def append_line(path, line):
-    """One behind a line that a killed training tore begins anew: it would be torn too."""
+    """Appends a line. If a killed training left a torn line, it starts a new one first."""
     with open(path, "a+b") as file:
         if file.seek(0, os.SEEK_END) > 0:
             file.seek(-1, os.SEEK_END)
@@ -62,11 +62,11 @@ class TrainContext(Refusing):
         self._metadata = None
 
     def report_training_metrics(self, steps_completed, metrics, batch_metrics=None):
-        """Metrics of the training at `steps_completed`; call it on rank 0."""
+        """Reports metrics of the training at `steps_completed`; call it on rank 0."""
         self._report("training", steps_completed, metrics, batch_metrics)
 
     def report_validation_metrics(self, steps_completed, metrics):
-        """Metrics of a validation at `steps_completed`; call it on rank 0. A metric that is None is an error."""
+        """Reports metrics of a validation; call it on rank 0. The value None is an error."""
         for name, value in metrics.items():
             if value is None:
                 raise RuntimeError(f"report_validation_metrics: metric '{name}' is None: return a number")
@@ -76,14 +76,14 @@ class TrainContext(Refusing):
         self._report("validation", steps_completed, kept, None)
 
     def report_metrics(self, group, steps_completed, metrics):
-        """Metrics of a group of the script's own; its name has no dot."""
+        """Reports metrics of a group of the script's own. A group's name has no dot."""
         if "." in group:
-            raise ValueError(f"report_metrics: the group {group!r} has a dot in its name: leave that out")
+            raise ValueError(f"report_metrics: the group {group!r} has a dot in its name: remove the dot")
         self._report(group, steps_completed, metrics, None)
 
     def _report(self, group, steps_completed, metrics, batch_metrics):
         if not isinstance(metrics, dict):
-            raise Error(f"metrics of {group} are a dictionary of names and values, not {metrics!r}")
+            raise Error(f"metrics of {group} must be a dictionary of names and values, not {metrics!r}")
         logger.info("%s metrics at step %s: %s", group, steps_completed, metrics)
         entry = {"group": group, "steps_completed": as_json(steps_completed), "metrics": as_json(metrics)}
         if batch_metrics is not None:
@@ -95,7 +95,7 @@ class TrainContext(Refusing):
         return os.path.join(self._folder, name)
 
     def get_tensorboard_path(self):
-        """The folder for event files: `tensorboard --logdir` reads it."""
+        """The folder for event files, for `tensorboard --logdir`."""
         path = pathlib.Path(self._path("tensorboard"))
         path.mkdir(exist_ok=True)
         return path
@@ -118,13 +118,13 @@ class TrainContext(Refusing):
         logger.warning("the script ends early: %s", EarlyExitReason(reason).name)
 
     def report_progress(self, progress):
-        """The share of the training that is done, from 0 to 1."""
+        """Reports the completed share of the training, from 0 to 1."""
         if not 0 <= progress <= 1:
-            raise ValueError(f"report_progress({progress}): give the share that is done, from 0 to 1")
+            raise ValueError(f"report_progress({progress}): give the completed share, from 0 to 1")
         logger.info("progress: %.0f %%", 100 * progress)
 
     def _reported(self):
-        """What `metrics.jsonl` holds, without the lines that a killed training tore."""
+        """The entries of `metrics.jsonl`, without torn lines."""
         with contextlib.suppress(OSError), open(os.path.join(self._folder, METRICS_FILE), encoding="utf-8",
                                                 errors="replace") as file:
             for line in file:
@@ -132,7 +132,7 @@ class TrainContext(Refusing):
                     yield json.loads(line)
 
     def get_experiment_best_validation(self):
-        """The best validation metric (`searcher.metric`) reported so far; None: none yet."""
+        """The best reported value of `searcher.metric`; None: no validation yet."""
         searcher = self._config.get("searcher", {})
         values = []
         for entry in self._reported():

@@ -1,4 +1,4 @@
-"""python3 -m determined.exec.harness --train-entrypoint module:Class: trains a trial class, as one rank."""
+"""python3 -m determined.exec.harness --train-entrypoint module:Class trains a trial class, as one rank."""
 import argparse
 import importlib
 import logging
@@ -32,7 +32,7 @@ def load_trial_class(name):
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name != module_name.partition(".")[0]:
-            raise  # what it imports is missing: its own message says which
+            raise  # an import inside the module failed; that message has the name
         raise InvalidExperimentException(f"--trial {name}: there is no {module_name}.py in {os.getcwd()}") from error
     found = module
     for part in class_name.split("."):
@@ -58,12 +58,12 @@ def _set_seeds(seed):
 
 
 def _start_backend():
-    """A process by itself is a world of one; torch's variables for it are set where no launcher has."""
+    """Initialises DeepSpeed's backend. A process without a launcher is a world of one."""
     import deepspeed
 
     for name, value in (("RANK", "0"), ("LOCAL_RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "127.0.0.1")):
         os.environ.setdefault(name, value)
-    # Several ranks that know no port still have to meet.
+    # Several ranks without a given port have to meet at the same one.
     os.environ.setdefault("MASTER_PORT", _start.port() if os.environ["WORLD_SIZE"] == "1" else "29500")
     if not os.environ.get("DET_MANUAL_INIT_DISTRIBUTED"):
         deepspeed.init_distributed(auto_mpi_discovery=False)
@@ -92,7 +92,7 @@ def train(name):
 
 
 def _is_refusal(error):
-    """Does it come from a `raise` in this package? A bug in it raises where no `raise` stands."""
+    """Does the error come from a `raise` in this package? A bug in the package has no `raise` at its place."""
     if isinstance(error, (InvalidExperimentException, InternalException, dsat.Error)):
         return True
     last = error.__traceback__
@@ -104,7 +104,7 @@ def _is_refusal(error):
 
 
 def _place(error):
-    """The line of the model's files that led to an error of ours; empty: none did."""
+    """The line of the model's files that led to the error; empty: none."""
     folder = os.path.realpath(os.getcwd()) + os.sep
     frames = [frame for frame in traceback.extract_tb(error.__traceback__)
               if os.path.realpath(frame.filename).startswith(folder)]

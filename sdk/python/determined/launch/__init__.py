@@ -1,1 +1,1 @@
-"""Launch modules: python3 -m determined.launch.deepspeed SCRIPT... In an experiment dsat-host replaces them."""
+"""Launch modules: python3 -m determined.launch.deepspeed SCRIPT... dsat-host replaces them in an experiment."""

@@ -1,4 +1,4 @@
-"""What the launch modules share: the arguments, the devices, the port, and becoming the launcher."""
+"""Shared parts of the launch modules: arguments, devices, port, and the start of the launcher."""
 import os
 import shutil
 import socket
@@ -6,7 +6,7 @@ import sys
 
 
 def slots():
-    """Ids of the devices that this process may use; none: a machine without accelerators."""
+    """The ids of the devices that this process may use; empty without accelerators."""
     for name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"):
         if os.environ.get(name):
             return [part.strip() for part in os.environ[name].split(",") if part.strip()]
@@ -18,7 +18,7 @@ def slots():
 
 
 def port():
-    """That of MASTER_PORT, else one that is free: two jobs on one machine would meet at a fixed one."""
+    """MASTER_PORT, else a free port, because two jobs on one machine may not share a fixed one."""
     given = os.environ.get("MASTER_PORT")
     if given:
         return given
@@ -28,7 +28,7 @@ def port():
 
 
 def command(arguments, module):
-    """The words behind the module: a script, or --trial module:Class, which the harness trains."""
+    """The command to launch: the script of the arguments, or the harness for --trial module:Class."""
     words = list(arguments)
     if words and words[0] == "--":
         words.pop(0)
@@ -46,9 +46,9 @@ def command(arguments, module):
 
 
 def split_options(arguments, always=False):
-    """(the launcher's own options, the rest), as in Determined: they stand in front of `--`.
+    """(the launcher's own options, the rest), as in Determined: the options stand before `--`.
 
-    Without `always` only where an option comes first: a script may have a `--` of its own."""
+    Without `always` they are split off only if an option comes first, since a script may have its own `--`."""
     given = list(arguments)
     first = given[0] if given else ""
     names_trial = first.partition("=")[0] in ("--trial", "--train-entrypoint")

@@ -5,7 +5,7 @@ import sys
 from . import _start
 
 MODULE = "determined.launch.deepspeed"
-# The launcher takes one of them, not two.
+# The launcher accepts one of these options, not two.
 _PLACES = ("--include", "-i", "--exclude", "-e", "--num_gpus", "--num_nodes")
 
 

@@ -17,7 +17,7 @@ def main(arguments=None):
     words = _start.command(words, MODULE)
     devices = _start.slots()
     if _start.launcher("torchrun"):
-        # It does not read MASTER_PORT.
+        # torchrun does not read MASTER_PORT.
         where = [] if any(map(_says_where_to_meet, own)) else ["--master_port", _start.port()]
         _start.become(["torchrun", "--nproc_per_node", str(max(1, len(devices))), *where, *own, "--no_python", *words])
     if len(devices) > 1:

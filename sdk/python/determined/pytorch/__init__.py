@@ -1,6 +1,6 @@
 """determined.pytorch: data loaders, samplers, callbacks and reducers of trial classes.
 
-Its parts are imported when they are asked for, since most need torch, and the command line of dsat does not.
+The parts are imported on first use, because most need torch and dsat's command line does not.
 """
 import importlib
 

@@ -1,14 +1,14 @@
-"""What a trial class may hook into."""
+"""The callbacks of a trial class."""
 
 
 class PyTorchCallback:
-    """Derive from it and return instances from `build_callbacks()`. Every rank calls them."""
+    """A base class. `build_callbacks()` returns instances. Every rank calls them."""
 
     def on_trial_startup(self, first_batch_idx, checkpoint_uuid):
-        """Before data loaders are built; `checkpoint_uuid` is what the training goes on from, or None."""
+        """Before data loaders are built. `checkpoint_uuid`: the checkpoint to continue from, or None."""
 
     def on_trial_shutdown(self):
-        """At the end of this process's training, after an exception too."""
+        """At the end of this process's training, even after an exception."""
 
     def on_training_start(self):
         """After a checkpoint was loaded, before the first batch."""
@@ -20,7 +20,7 @@ class PyTorchCallback:
         """After the last batch of an epoch."""
 
     def on_training_workload_end(self, avg_metrics, batch_metrics):
-        """After a stretch of batches (`scheduling_unit`, or fewer), with what they reported."""
+        """After some batches (at most `scheduling_unit`), with their metrics."""
 
     def on_validation_start(self):
         """Before a validation."""
@@ -29,16 +29,16 @@ class PyTorchCallback:
         """Before the first batch of a validation."""
 
     def on_validation_epoch_end(self, outputs):
-        """After the last batch of a validation, with what this rank's batches returned."""
+        """After the last batch of a validation, with the outputs of this rank's batches."""
 
     def on_validation_end(self, metrics):
         """After a validation, with its metrics."""
 
     def on_checkpoint_load_start(self, checkpoint):
-        """Before a checkpoint is restored; `checkpoint` is this rank's state, to be read or changed."""
+        """Before a checkpoint is restored. `checkpoint`: this rank's state, which may be changed."""
 
     def on_checkpoint_save_start(self, checkpoint):
-        """Before a checkpoint is written; `checkpoint` is this rank's state, to be added to."""
+        """Before a checkpoint is written. `checkpoint`: this rank's state, which may be extended."""
 
     def on_checkpoint_end(self, checkpoint_dir):
         """Older name of on_checkpoint_write_end."""
@@ -50,8 +50,8 @@ class PyTorchCallback:
         """After the checkpoint of that id is complete."""
 
     def state_dict(self):
-        """What a checkpoint keeps of this callback; it must be picklable."""
+        """The state to keep in a checkpoint; it must be picklable."""
         return {}
 
     def load_state_dict(self, state_dict):
-        """Gives back what state_dict() returned."""
+        """Restores the result of state_dict()."""

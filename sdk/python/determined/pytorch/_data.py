@@ -17,11 +17,10 @@ def new_seed():
 
 
 class DataLoader:
-    """The arguments of torch's DataLoader, kept until the ranks and the place in the data are known.
+    """Keeps the arguments of torch's DataLoader until the ranks and the place in the data are known.
 
-    `get_data_loader` then gives torch's: repeated, shared among the ranks, begun where a checkpoint left off. Batches
-    may be asked of it directly as well. A data set that is iterated, not indexed, is refused: it cannot be shared that
-    way.
+    `get_data_loader` then gives torch's: repeated, shared among the ranks, from the batch of the checkpoint on. It can
+    also be iterated directly. An IterableDataset is refused, because it cannot be shared by index.
     """
 
     def __init__(self, dataset, batch_size=1, shuffle=False, sampler=None, batch_sampler=None, num_workers=0,
@@ -37,8 +36,8 @@ class DataLoader:
             raise ValueError(f"DataLoader: {type(dataset).__name__} is empty: give it samples")
         self._own = None
         if shuffle and sampler is None and batch_sampler is None and generator is None:
-            # Orders of its own: a training that goes on from a checkpoint draws them again, at its start, whatever the
-            # other generators have been set back to.
+            # A generator of its own: a training that continues from a checkpoint has to draw the same orders again,
+            # whatever the state of the other generators.
             self._own = torch.Generator().manual_seed(new_seed())
             shuffle, sampler = False, data.RandomSampler(dataset, generator=self._own)
         named = dict(batch_size=batch_size, shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler,
@@ -47,7 +46,7 @@ class DataLoader:
                      generator=generator, persistent_workers=persistent_workers)
         if prefetch_factor is not None:
             named["prefetch_factor"] = prefetch_factor
-        plain = data.DataLoader(dataset, **named)  # torch checks the arguments, and puts its own defaults in
+        plain = data.DataLoader(dataset, **named)  # torch checks the arguments and adds its defaults
         self.dataset, self.batch_size, self.drop_last = dataset, plain.batch_size, plain.drop_last
         self.sampler, self.batch_sampler, self.collate_fn = plain.sampler, plain.batch_sampler, plain.collate_fn
         self.num_workers = num_workers
@@ -56,7 +55,7 @@ class DataLoader:
         self._named = {name: named[name] for name in kept if name in named}
 
     def share_order(self, seed):
-        """All ranks that give the same seed shuffle alike, also where their generators have drawn differently."""
+        """Makes all ranks with the same seed shuffle alike, even if their generators differ."""
         if self._own is not None:
             self._own.manual_seed(seed)
 
@@ -72,7 +71,7 @@ class DataLoader:
 
 
 def adapt_batch_sampler(batch_sampler, repeat=False, skip=0, num_replicas=1, rank=0):
-    """Repeats without end, takes this rank's part, and leaves out the batches that this rank has had."""
+    """Repeats without end, takes this rank's share, and skips batches that were trained before."""
     if repeat:
         batch_sampler = samplers.RepeatBatchSampler(batch_sampler)
     if num_replicas > 1:
@@ -83,7 +82,7 @@ def adapt_batch_sampler(batch_sampler, repeat=False, skip=0, num_replicas=1, ran
 
 
 def data_length(batch):
-    """The number of samples in a batch: of the first tensor or array in it."""
+    """The number of samples in a batch, by its first tensor or array."""
     if isinstance(batch, (np.ndarray, torch.Tensor)):
         return len(batch)
     if isinstance(batch, (dict, list, tuple)):
@@ -95,7 +94,7 @@ def data_length(batch):
 
 
 def to_device(batch, device, warned_types=None):
-    """`batch` with its tensors, and its arrays as tensors, on `device`. What cannot move stays, logged once a type."""
+    """`batch` with its tensors and arrays as tensors on `device`. Other data stays, with a warning once a type."""
     if isinstance(batch, dict):
         return {key: to_device(value, device, warned_types) for key, value in batch.items()}
     if isinstance(batch, (list, tuple)):

@@ -1,9 +1,9 @@
-"""A learning-rate scheduler with the rule when it steps."""
+"""A learning-rate scheduler and the rule for its steps."""
 import enum
 
 
 class LRScheduler:
-    """`scheduler` with its StepMode. DeepSpeed's engine steps a scheduler that it was given by itself."""
+    """`scheduler` with its StepMode. DeepSpeed's engine itself steps a scheduler that it was given."""
 
     class StepMode(enum.Enum):
         STEP_EVERY_EPOCH = 1
@@ -15,7 +15,7 @@ class LRScheduler:
         if not isinstance(step_mode, LRScheduler.StepMode):
             raise ValueError(f"step_mode is {step_mode!r}: use one of LRScheduler.StepMode")
         if frequency < 1:
-            raise ValueError(f"frequency is {frequency}: it is at least 1")
+            raise ValueError(f"frequency is {frequency}: it must be at least 1")
         self._scheduler, self._step_mode, self._frequency = scheduler, step_mode, frequency
 
     def step(self, *args, **kwargs):

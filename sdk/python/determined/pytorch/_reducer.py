@@ -1,4 +1,4 @@
-"""Metrics of several ranks made one: the four plain ways, and ways of a trial class's own."""
+"""Reduces metrics over several ranks, by one of four plain ways or by a reducer of the trial class."""
 import abc
 import enum
 import itertools
@@ -17,23 +17,23 @@ class Reducer(enum.Enum):
 
 
 class MetricReducer(abc.ABC):
-    """Collects values in a way of its own, reduces them on each rank, and then over the ranks."""
+    """Collects values, reduces them on each rank, and then over the ranks."""
 
     @abc.abstractmethod
     def reset(self):
-        """Forget all values; before each stretch of training and each validation."""
+        """Forgets all values. Called before each stretch of training and each validation."""
 
     @abc.abstractmethod
     def per_slot_reduce(self):
-        """This rank's share, picklable."""
+        """Returns this rank's share, which must be picklable."""
 
     @abc.abstractmethod
     def cross_slot_reduce(self, per_slot_metrics):
-        """The metric, of the shares of all ranks; a dictionary where the reducer has no name."""
+        """Returns the metric of all ranks' shares; a dictionary if the reducer has no name."""
 
 
 class FunctionReducer(MetricReducer):
-    """A function of the list of all values that were given to `update`, in the order of the data."""
+    """A function of the list of all values given to `update`, in the order of the data."""
 
     def __init__(self, fn):
         self.fn = fn
@@ -49,7 +49,7 @@ class FunctionReducer(MetricReducer):
         return self.values
 
     def cross_slot_reduce(self, per_slot_metrics):
-        nothing = object()  # batches went round the ranks, the last round may be short
+        nothing = object()  # batches were dealt to the ranks in turn, and the last round may be short
         rounds = itertools.zip_longest(*per_slot_metrics, fillvalue=nothing)
         return self.fn([value for values in rounds for value in values if value is not nothing])
 
@@ -68,7 +68,7 @@ class _Wrapped:
                              f"{type(error).__name__}: {error}") from error
 
     def named(self, value):
-        """The metrics that `value` holds. Raises where it does not go with the name."""
+        """The metrics in `value`. Raises an error if `value` does not match the name."""
         if self.name is None and not isinstance(value, dict):
             raise AssertionError(f"reducer {self.label} has no name and returned a {type(value).__name__}: give "
                                  "wrap_reducer() a name, or return a dictionary of names and metrics")
@@ -79,14 +79,14 @@ class _Wrapped:
 
 
 class ReducerContext:
-    """The part of a trial's context that keeps its reducers."""
+    """The reducers of a trial's context."""
 
     def __init__(self, allgather):
         self._allgather = allgather
         self._reducers = []
 
     def wrap_reducer(self, reducer, name=None, for_training=True, for_validation=True):
-        """Registers a function or a MetricReducer; give values to what it returns, in train_batch or evaluate_batch."""
+        """Registers a function or MetricReducer. Pass values to the result in train_batch or evaluate_batch."""
         if any(wrapped.reducer is reducer for wrapped in self._reducers):
             raise AssertionError(f"wrap_reducer() got the same {type(reducer).__name__} twice")
         if not isinstance(reducer, MetricReducer):
@@ -102,7 +102,7 @@ class ReducerContext:
             wrapped.call("reset")
 
     def reduce_metrics(self, for_training):
-        """Every rank calls it, and gets the same metrics."""
+        """Returns the same metrics on every rank. Every rank calls it."""
         chosen = [wrapped for wrapped in self._reducers
                   if (wrapped.for_training if for_training else wrapped.for_validation)]
         if not chosen:
@@ -115,22 +115,19 @@ class ReducerContext:
 
 
 def to_numpy(metrics):
-    """The same metrics with tensors as arrays, so that ranks without the device can hold them."""
+    """The metrics with tensors as arrays, so that ranks without the device can hold them."""
     return {name: _array(value) if isinstance(value, torch.Tensor) else value for name, value in metrics.items()}
 
 
 def _array(tensor):
     tensor = tensor.detach().cpu()
     if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
-        tensor = tensor.float()  # numpy has no bfloat16, nor floats of 8 bits
+        tensor = tensor.float()  # numpy has neither bfloat16 nor 8-bit floats
     return tensor.numpy()
 
 
 def mean_over_batches(batches, what):
-    """The mean of each metric over a list of dictionaries of one rank.
-
-    Arrays of one shape are averaged over all in them.
-    """
+    """The mean of each metric over a list of dictionaries of one rank. Arrays are averaged over all elements."""
     if not batches:
         return {}
     means = {}

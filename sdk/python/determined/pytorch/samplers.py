@@ -1,7 +1,7 @@
-"""Samplers that are put around one another: shuffle, then repeat, then share among ranks, then skip.
+"""Samplers to be nested: shuffle, then repeat, then share among ranks, then skip.
 
-Each keeps the length of what it stands around, but for those that share: theirs is the rank's part. A class whose name
-has "Batch" goes around a batch sampler, the other of its name around a sampler.
+A sampler has the length of the inner one; a shared one has the length of the rank's share. A class with "Batch" in its
+name wraps a batch sampler, the other one a sampler.
 """
 import itertools
 
@@ -18,7 +18,7 @@ class _Around(torch.utils.data.Sampler):
 
 
 class RepeatSampler(_Around):
-    """Begins anew whenever it has come to the end. One that yields nothing ends."""
+    """Starts again at the end, without limit. An empty sampler ends."""
 
     def __init__(self, sampler):
         super().__init__(sampler)
@@ -40,14 +40,14 @@ class RepeatBatchSampler(RepeatSampler):
 
 
 class DistributedSampler(_Around):
-    """Of every `num_workers` entries the one that is this rank's."""
+    """Takes one of every `num_workers` entries, this rank's."""
 
     def __init__(self, sampler, num_workers, rank):
         super().__init__(sampler)
         if num_workers < 1:
-            raise ValueError(f"num_workers is {num_workers}: there is at least one rank")
+            raise ValueError(f"num_workers is {num_workers}: it must be at least 1")
         if not 0 <= rank < num_workers:
-            raise ValueError(f"rank is {rank}, of {num_workers} ranks")
+            raise ValueError(f"rank is {rank}, but there are {num_workers} ranks: ranks count from 0")
         self.num_workers, self.rank = num_workers, rank
 
     def __len__(self):
@@ -64,12 +64,12 @@ class DistributedBatchSampler(DistributedSampler):
 
 
 class SkipSampler(_Around):
-    """Without the first `skip` entries; its length stays, since what it skips was counted before."""
+    """Leaves out the first `skip` entries. Its length still counts them."""
 
     def __init__(self, sampler, skip):
         super().__init__(sampler)
         if skip < 0:
-            raise ValueError(f"skip is {skip}: it counts entries")
+            raise ValueError(f"skip is {skip}: it must be at least 0")
         self.skip = skip
 
     def __iter__(self):
@@ -83,7 +83,7 @@ class SkipBatchSampler(SkipSampler):
 
 
 class ReproducibleShuffleSampler(_Around):
-    """A new order each time it is begun, the same for the same seed. Shuffle before you repeat."""
+    """Shuffles anew at each start, in the same orders for the same seed. Shuffle before you repeat."""
 
     def __init__(self, sampler, seed):
         super().__init__(sampler)
@@ -95,7 +95,7 @@ class ReproducibleShuffleSampler(_Around):
 
 
 class ReproducibleShuffleBatchSampler(ReproducibleShuffleSampler):
-    """Shuffles the order of batches, not what is in them: prefer the one for samplers."""
+    """Shuffles the order of batches, not their contents. Prefer ReproducibleShuffleSampler."""
 
     def __init__(self, batch_sampler, seed):
         super().__init__(batch_sampler, seed)

@@ -1,4 +1,4 @@
-"""determined.transformers: the callback for Hugging Face's Trainer. It needs transformers."""
+"""determined.transformers: the callback for Hugging Face's Trainer. Needs transformers."""
 from .. import _absent
 from ._callback import DetCallback
 

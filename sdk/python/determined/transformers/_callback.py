@@ -14,13 +14,13 @@ logger = logging.getLogger("determined.transformers")
 
 
 class DetCallback(transformers.TrainerCallback):
-    """`filter_metrics`: only metrics whose names hold one of these texts. `user_data`: kept in each checkpoint."""
+    """`filter_metrics`: report only metrics with one of these texts in the name. `user_data`: kept in checkpoints."""
 
     def __init__(self, core_context, args, filter_metrics=None, user_data=None):
         super().__init__()
         info = get_cluster_info()
         if info is None:
-            raise Error("DetCallback needs an experiment around it: tune the experiment file with dsat-host")
+            raise Error("DetCallback works in an experiment only: tune the experiment file with dsat-host")
         self.core_context = core_context
         self.filter_metrics = filter_metrics
         self.user_data = user_data
@@ -33,7 +33,7 @@ class DetCallback(transformers.TrainerCallback):
         self.searcher_metric = searcher.get("metric")
         self.searcher_max_length, unit = _study.training_length(info.trial._config)
         self.searcher_unit = unit or "batches"
-        if current_trial() is None:  # a trial ends by itself, whatever the Trainer's length
+        if current_trial() is None:  # a trial ends by itself, so the Trainer's length does not matter
             self._check_length(args)
 
     def _restore(self, info, args):
@@ -94,7 +94,7 @@ class DetCallback(transformers.TrainerCallback):
             selector=lambda path: path.startswith((f"{name}/", "runs/")))
 
     def _on_save_user_data(self, save_path):
-        """Subclasses may write something else; `save_path` is the folder of a checkpoint."""
+        """Writes `user_data` to the folder of a checkpoint. Subclasses may write something else."""
         with open(os.path.join(save_path, "my_data.json"), "w", encoding="utf-8") as file:
             json.dump(self.user_data, file)
 
@@ -113,7 +113,7 @@ class DetCallback(transformers.TrainerCallback):
             self._complete(state, control)
 
     def _complete(self, state, control):
-        """Reports the searcher's metric, once the Trainer has logged and evaluated this step."""
+        """Reports the searcher's metric after the Trainer has logged and evaluated this step."""
         if {self.last_metrics["train_step"], self.last_metrics["eval_step"]} != {state.global_step}:
             control.should_log = control.should_evaluate = control.should_save = True
             self.updating_searcher = True

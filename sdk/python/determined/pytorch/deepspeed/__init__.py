@@ -1,4 +1,4 @@
-"""determined.pytorch.deepspeed: trial classes around DeepSpeed's engine. It needs torch and deepspeed."""
+"""determined.pytorch.deepspeed: trial classes with DeepSpeed's engine. Needs torch and deepspeed."""
 from ... import _absent
 from ._config import overwrite_deepspeed_config
 from ._context import DeepSpeedTrialContext

@@ -21,11 +21,11 @@ def _repeated(loader, first):
 class Batches:
     def __init__(self, trial, context, callbacks, loaders):
         self._trial, self._context, self._callbacks, self._loaders = trial, context, callbacks, loaders
-        # An iterator draws a random number at its start: now, before a checkpoint sets the generators back.
+        # An iterator draws a random number at its start. It starts now, before a checkpoint restores the generators.
         self._training = None if loaders.training is None else _repeated(loaders.training, iter(loaders.training))
 
     def close(self):
-        """Ends the data loader's processes."""
+        """Ends the processes of the data loader."""
         if self._training is not None:
             self._training.close()
 
@@ -34,7 +34,7 @@ class Batches:
             getattr(callback, hook)(*arguments, **named)
 
     def train(self, batch_idx):
-        """One batch; the metrics of its micro batches on this rank."""
+        """Trains one batch. Returns the metrics of its micro batches on this rank."""
         context = self._context
         context._batch_idx = batch_idx
         epoch = context.current_train_epoch()
@@ -71,7 +71,7 @@ class Batches:
                 "disable_auto_grad_accumulation() it trains gradient_accumulation_steps of them")
 
     def train_stretch(self, start, end):
-        """The batches from `start` to before `end`: (means, metrics of each micro batch), alike on all ranks."""
+        """Trains the batches `start` to `end` - 1: (means, metrics of each micro batch), equal on all ranks."""
         self._context.reset_reducers()
         for engine in self._context.models:
             engine.train()
@@ -85,7 +85,7 @@ class Batches:
         return means, of_batches
 
     def _over_ranks(self, mine):
-        """Batch by batch the means over the ranks that report, or rank 0's alone where that is asked for."""
+        """Per batch, the means over the ranks that report; rank 0's metrics if averaging is off."""
         of_ranks = [metrics for metrics in self._context.distributed.allgather(mine) if metrics]
         if not of_ranks:
             return []
@@ -95,7 +95,7 @@ class Batches:
 
     @torch.no_grad()
     def validate(self):
-        """The metrics of a validation, alike on all ranks, and the number of samples."""
+        """The metrics of a validation, equal on all ranks, and the number of samples."""
         context = self._context
         context.reset_reducers()
         for engine in context.models:
@@ -112,7 +112,7 @@ class Batches:
         of_all = [metrics for rank in context.distributed.allgather(mine) for metrics in rank]
         if any(metrics.keys() != of_all[0].keys() for metrics in of_all):
             raise InvalidExperimentException(
-                "evaluate_batch returned other metrics on another rank: return the same names")
+                "evaluate_batch returned other metrics on another rank: return the same names on every rank")
         metrics = mean_over_batches(of_all, "evaluate_batch")
         metrics.update(to_numpy(context.reduce_metrics(for_training=False)))
         self._tell("on_validation_end", metrics)
@@ -132,7 +132,7 @@ def _checked(returned, earlier):
 
 
 def _mean_of(rows):
-    """Of one batch on several ranks; what has no mean is the first rank's."""
+    """The means of one batch's metrics over ranks. A metric without a mean keeps the first rank's value."""
     result = dict(rows[0])
     for name in rows[0]:
         try:
@@ -143,7 +143,7 @@ def _mean_of(rows):
 
 
 def _numbers_only(batches):
-    """Without the metrics that have no mean: a training reports those batch by batch alone."""
+    """The batches without metrics that have no mean. Those are reported per batch only."""
     left_out = {name for batch in batches for name, value in batch.items()
                 if np.asarray(value).dtype.kind not in "fiub"}
     names = set(batches[0]) if batches else set()

@@ -1,4 +1,4 @@
-"""overwrite_deepspeed_config, strict about its arguments' types as Determined's was."""
+"""overwrite_deepspeed_config with the strict argument types of Determined's."""
 from collections.abc import Mapping
 
 import dsat
@@ -9,5 +9,5 @@ def overwrite_deepspeed_config(base_ds_config, source_ds_dict):
     if not isinstance(base_ds_config, (str, Mapping)):
         raise TypeError(f"overwrite_deepspeed_config: the base is a path or a dictionary, not {base_ds_config!r}")
     if not isinstance(source_ds_dict, Mapping):
-        raise TypeError(f"overwrite_deepspeed_config: what overwrites is a dictionary, not {source_ds_dict!r}")
+        raise TypeError(f"overwrite_deepspeed_config: the second argument is a dictionary, not {source_ds_dict!r}")
     return dsat.overwrite_deepspeed_config(base_ds_config, source_ds_dict)

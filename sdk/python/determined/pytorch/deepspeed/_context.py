@@ -1,4 +1,4 @@
-"""The context of a DeepSpeedTrial: its engines, its place among the ranks, its device."""
+"""The context of a DeepSpeedTrial: engines, ranks, device."""
 import logging
 
 import torch
@@ -14,7 +14,7 @@ logger = logging.getLogger("determined.pytorch")
 
 
 def is_pipeline_engine(engine):
-    """Is it a deepspeed.PipelineEngine? Asked by name where the installed deepspeed exports none."""
+    """Is it a deepspeed.PipelineEngine? The class's name decides if the installed deepspeed exports none."""
     import deepspeed
 
     kind = getattr(deepspeed, "PipelineEngine", None)
@@ -22,9 +22,9 @@ def is_pipeline_engine(engine):
 
 
 class DeepSpeedTrialContext(TrialContext, ReducerContext):
-    """What a trial class asks and tells. Made by the harness; `from_config` makes one for debugging.
+    """The context of a trial class. The harness makes one; `from_config` makes one for debugging.
 
-    `models`: the wrapped engines. `device`: this rank's accelerator, or the processor. `distributed`: the ranks.
+    `models`: the wrapped engines. `device`: this rank's accelerator or CPU. `distributed`: the ranks.
     """
 
     def __init__(self, core_context, env):
@@ -62,17 +62,17 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
                                     ("aggregation_frequency", 1, "gradient_accumulation_steps")):
             if given.get(key, default) != default:
                 raise InvalidExperimentException(
-                    f"optimizations.{key} is {given[key]!r}: with DeepSpeed it is {place} of its configuration")
+                    f"optimizations.{key} is {given[key]!r}: with DeepSpeed, set {place} in its configuration")
         others = sorted(set(given) - {"average_training_metrics", "mixed_precision", "aggregation_frequency"})
         if others:
-            say_once(f"optimizations.{', '.join(others)}: without effect, DeepSpeed's configuration has its own")
+            say_once(f"optimizations.{', '.join(others)}: no effect, DeepSpeed's configuration has its own settings")
 
     def wrap_model_engine(self, model):
-        """Registers an engine. The first one gives the batch sizes, and a pipeline's grid."""
+        """Registers an engine. The first one decides the batch sizes and, for a pipeline, the grid."""
         for name in ("train_micro_batch_size_per_gpu", "gradient_accumulation_steps", "save_checkpoint"):
             if not callable(getattr(model, name, None)):
                 raise InvalidExperimentException(
-                    f"wrap_model_engine() got a {type(model).__name__}: give what deepspeed.initialize() returns first")
+                    f"wrap_model_engine() got a {type(model).__name__}: give the engine of deepspeed.initialize()")
         if is_pipeline_engine(model):
             self._uses_pipeline = True
             if not self.models and not self._called_set_mpu:
@@ -88,7 +88,7 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
         return model
 
     def set_mpu(self, mpu):
-        """A model parallelism of the trial's own, once, after the first engine was wrapped."""
+        """Sets the trial's own model parallelism, once, after the first engine was wrapped."""
         if not self.models:
             raise InvalidExperimentException("set_mpu() before wrap_model_engine(): wrap the engine first")
         if self._called_set_mpu:
@@ -104,14 +104,14 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
         self._called_set_mpu = True
         self._mpu = mpu
 
-    wrap_mpu = set_mpu  # its older name, as some texts have it
+    wrap_mpu = set_mpu  # an older name that some texts use
 
     def disable_auto_grad_accumulation(self):
-        """train_batch then trains all micro batches of a batch itself."""
+        """Makes train_batch responsible for all micro batches of a batch."""
         self._manual_accumulation = True
 
     def disable_dataset_reproducibility_checks(self):
-        """build_*_data_loader may then return anything that can be iterated."""
+        """Lets build_*_data_loader return any iterable."""
         self._checks_data_loaders = False
 
     @property
@@ -126,29 +126,29 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
     def num_micro_batches_per_slot(self):
         return self._known(self._micro_batches_per_slot, "num_micro_batches_per_slot")
 
-    # Determined's own examples read them by these names.
+    # Determined's own examples use these names.
     _train_micro_batch_size_per_gpu = train_micro_batch_size_per_gpu
     _num_micro_batches_per_slot = num_micro_batches_per_slot
 
     @staticmethod
     def _known(value, name):
         if value is None:
-            raise InvalidExperimentException(f"context.{name} is the engine's: call wrap_model_engine() before")
+            raise InvalidExperimentException(f"context.{name} comes from the engine: call wrap_model_engine() first")
         return value
 
     def to_device(self, data):
-        """A batch on this rank's device."""
+        """Moves a batch to this rank's device."""
         return to_device(data, self.device, self._unmovable_types)
 
     def current_train_batch(self):
-        """The batch that is trained, counted from the start of the training."""
+        """The current batch, counted from the start of the training."""
         if self._batch_idx is None:
             raise InternalException("current_train_batch(): the training has not begun")
         return self._batch_idx
 
     def _epoch_length(self):
         if self._epoch_len is None:
-            raise InternalException("the length of an epoch is known when the training's data loader has been built")
+            raise InternalException("the length of an epoch is unknown before the training's data loader is built")
         return self._epoch_len
 
     def current_train_epoch(self):
@@ -161,12 +161,12 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
         return (self.current_train_batch() + 1) % self._epoch_length() == 0
 
     def set_profiler(self, *args, **kwargs):
-        """torch.profiler.profile with these arguments; its traces go to the folder for event files."""
+        """Sets torch.profiler.profile with these arguments. Its traces go to the folder for event files."""
         handler = torch.profiler.tensorboard_trace_handler(str(self.get_tensorboard_path()))
         self.profiler = torch.profiler.profile(*args, on_trace_ready=handler, **kwargs)
 
     def get_tensorboard_writer(self):
-        """A SummaryWriter of torch for the folder of event files; it wants the package tensorboard."""
+        """torch's SummaryWriter for the folder of event files. Needs the package tensorboard."""
         if self._writer is None:
             try:
                 from torch.utils.tensorboard import SummaryWriter
@@ -177,7 +177,7 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
         return self._writer
 
     def set_enable_tensorboard_logging(self, enable_tensorboard_logging):
-        """Do metrics go to event files too? Yes, where the package tensorboard is installed."""
+        """Turns event files with metrics on or off. They need the package tensorboard."""
         if not isinstance(enable_tensorboard_logging, bool):
             raise AssertionError(
                 f"set_enable_tensorboard_logging takes True or False, not {enable_tensorboard_logging!r}")

@@ -1,4 +1,4 @@
-"""The data of a trial class: what its build methods return, checked and made ready for this rank."""
+"""The data loaders of a trial class, checked and prepared for this rank."""
 import logging
 
 from ...errors import InvalidExperimentException
@@ -8,7 +8,7 @@ logger = logging.getLogger("determined.pytorch")
 
 
 class Loaders:
-    """`training` and `validation`, None on ranks that read no data; lengths that all ranks agree on, in batches."""
+    """`training` and `validation` (None on ranks without data), and their lengths in batches, equal on all ranks."""
 
     def __init__(self, trial, context, skip):
         self._context = context
@@ -28,7 +28,7 @@ class Loaders:
         mpu = self._context._mpu
         if isinstance(given, DataLoader):
             given.share_order(self._seed)
-            # A batch has several micro batches: those of the batches before are skipped.
+            # `skip` counts batches, the loader counts micro batches.
             return given.get_data_loader(repeat, skip * self._context.num_micro_batches_per_slot,
                                          mpu.data_parallel_world_size, mpu.data_parallel_rank)
         if self._context._checks_data_loaders:
@@ -37,7 +37,7 @@ class Loaders:
                 "which shares the data among the ranks, "
                 "or call context.disable_dataset_reproducibility_checks() in __init__")
         if given is None or not hasattr(given, "__iter__"):
-            raise InvalidExperimentException(f"{method}() returned {given!r}: return what can be iterated")
+            raise InvalidExperimentException(f"{method}() returned {given!r}: return an iterable")
         return given
 
     def _validation_batches(self):
@@ -58,9 +58,9 @@ class Loaders:
         lengths, batches, sizes = ([entry[i] for entry in of_ranks if entry[i] is not None] for i in range(3))
         if not lengths:
             raise InvalidExperimentException(
-                "no rank builds a data loader: should_build_data_loader must be true on one")
+                "no rank builds a data loader: should_build_data_loader must be true on at least one")
         if min(lengths) < max(lengths):
-            logger.warning("the training's data loader differs in length over the ranks: the shortest counts")
+            logger.warning("the ranks' training data loaders differ in length: the shortest counts")
         per_batch = self._context.num_micro_batches_per_slot
         self.epoch_batches = min(lengths) // per_batch
         if self.epoch_batches == 0:
@@ -76,7 +76,7 @@ class Loaders:
 
 
 def _length(loader, method):
-    # A loader that DeepSpeed repeats has a length only inside.
+    # DeepSpeed's repeating loader has no length, but the loader inside it has.
     for candidate in (loader, getattr(loader, "loader", None)):
         try:
             return len(candidate)

@@ -1,4 +1,4 @@
-"""The training loop around a trial class: a study's trial, which the engine ends, or the training in earnest."""
+"""The training loop of a trial class: for a study's trial, which the engine ends, and for the full training."""
 import contextlib
 import logging
 import math
@@ -74,8 +74,7 @@ class Loop:
         self._saved_at = self._done
 
     def _tune(self):
-        """The engine measures itself and ends the process; a pipeline's engine does not,
-        so the timer measures as well."""
+        """The engine measures itself and ends the process. A pipeline engine does not, so the timer measures too."""
         operation = next(self._core.searcher.operations())
         for engine in self._context.models:
             engine.train()
@@ -84,12 +83,12 @@ class Loop:
             for batch_idx in range(operation.length):
                 self._batches.train(batch_idx)
                 timer.step()
-        raise SystemExit("the engine trained on behind the end of its profile window and measured nothing: "
-                         "does the trial class give dsat.get_ds_config_from_hparams(hparams) to "
-                         "deepspeed.initialize()?")
+        raise SystemExit("the engine trained past the end of its profile window and reported nothing: "
+                         "check that the trial class gives dsat.get_ds_config_from_hparams(hparams) to "
+                         "deepspeed.initialize()")
 
     def _timer(self):
-        """A pipeline's engine counts its own stage as the model, which is what all ranks of one replica hold."""
+        """A pipeline engine counts its own stage only, so the model's size is summed over one replica's ranks."""
         module = getattr(self._context.models[0], "module", None)
         if not self._context.use_pipeline_parallel:
             return dsat.StepTimer(module)
@@ -110,7 +109,7 @@ class Loop:
                     operation.report_progress(operation.length * self._done / target)
                 if self._shall_stop() and self._done < target:
                     self._save()
-                    logger.info("the training stops at batch %d and may go on from there", self._done)
+                    logger.info("the training stops at batch %d and can continue from there", self._done)
                     return
             if self._validated_at != self._done:
                 self._validate()
@@ -141,7 +140,7 @@ class Loop:
             return
         try:
             writer = self._context.get_tensorboard_writer()
-        except InvalidExperimentException:  # metrics.jsonl has them
+        except InvalidExperimentException:  # metrics.jsonl still has the metrics
             self._context.set_enable_tensorboard_logging(False)
             return
         for name, value in metrics.items():
@@ -194,7 +193,7 @@ def _sums(pairs):
 
 
 def _number(metric):
-    """A metric as a number, since reducers return arrays and numpy's numbers, too; None: it is none, or NaN."""
+    """A metric as a float, from numpy's numbers and arrays too; None: NaN or no number."""
     with contextlib.suppress(TypeError, ValueError):
         value = float(metric.item() if hasattr(metric, "item") else metric)
         return None if math.isnan(value) else value

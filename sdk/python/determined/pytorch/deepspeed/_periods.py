@@ -23,7 +23,7 @@ class Periods:
         return value
 
     def _period(self, config, key):
-        """In batches; 0: never by itself."""
+        """The period in batches; 0: none."""
         given = config.get(key) or 0
         if isinstance(given, dict):
             if len(given) != 1:
@@ -42,7 +42,7 @@ class Periods:
         raise InvalidExperimentException(f"{unit!r} is no unit of a length: use batches, epochs or records")
 
     def next_stop(self, done, target):
-        """The batch at which something is due: report, validate, save, or the end."""
+        """The next batch at which to report, validate, save or end."""
         stops = [target, done + self.unit]
         for period in (self.validation, self.checkpoint):
             if period:

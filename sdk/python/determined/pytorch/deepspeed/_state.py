@@ -1,4 +1,4 @@
-"""What a checkpoint of a trial class holds beside its engines: random numbers, callbacks, how far the training was."""
+"""The part of a checkpoint beside the engines: random numbers, callbacks, progress."""
 import logging
 import pathlib
 import random
@@ -46,7 +46,7 @@ def save(path, trial, context, callbacks, progress):
 
 
 def load(path, trial, context, callbacks):
-    """Reads this rank's part from `path`; how far the training was. Every rank calls it."""
+    """Reads this rank's part from `path`. Returns the progress. Every rank calls it."""
     file = _file(path, context.distributed.rank)
     if not file.exists():
         raise InvalidExperimentException(f"checkpoint {path} has no {file.name}: was it made with as many ranks?")
@@ -61,7 +61,7 @@ def load(path, trial, context, callbacks):
         if name in kept:
             callback.load_state_dict(kept[name])
         elif is_overridden(callback.load_state_dict, PyTorchCallback):
-            logger.warning("callback '%s' has no state in the checkpoint: it begins anew", name)
+            logger.warning("callback '%s' has no state in the checkpoint: it starts without one", name)
     return state.get("progress", {})
 
 
@@ -69,10 +69,10 @@ def _read(file):
     named = {"map_location": "cpu"}
     try:
         state = torch.load(str(file), **named)
-    except Exception as error:  # a newer torch takes tensors only, unless it knows that the file is one's own
+    except Exception as error:  # a newer torch accepts tensors only, unless weights_only is False
         if "weights_only" not in str(error):
             raise InvalidExperimentException(f"checkpoint {file} cannot be read: {error}") from error
         state = torch.load(str(file), weights_only=False, **named)
     if not isinstance(state, dict):
-        raise InvalidExperimentException(f"checkpoint {file} holds a {type(state).__name__}, no dictionary")
+        raise InvalidExperimentException(f"checkpoint {file} holds a {type(state).__name__}, not a dictionary")
     return state

@@ -1,4 +1,4 @@
-"""The class that trial classes derive from."""
+"""The base class of trial classes."""
 import abc
 
 from ._context import DeepSpeedTrialContext
@@ -7,37 +7,37 @@ from ._context import DeepSpeedTrialContext
 class DeepSpeedTrial(abc.ABC):
     """A training as a class: engines in __init__, batches in train_batch and evaluate_batch, data loaders.
 
-    `python3 -m determined.launch.deepspeed --trial module:Class` trains one.
+    `python3 -m determined.launch.deepspeed --trial module:Class` trains it.
     """
 
     trial_context_class = DeepSpeedTrialContext
 
     @abc.abstractmethod
     def __init__(self, context):
-        """Builds the model, `deepspeed.initialize`s it, and gives the engine to `context.wrap_model_engine`."""
+        """Builds the model, calls deepspeed.initialize and passes the engine to `context.wrap_model_engine`."""
 
     @abc.abstractmethod
     def train_batch(self, dataloader_iter, epoch_idx, batch_idx):
-        """One micro batch (forward, backward, step), or with a pipeline one `engine.train_batch()`; the metrics.
+        """Trains one micro batch (forward, backward, step), or one `engine.train_batch()` of a pipeline.
 
-        It is called as often as a batch has micro batches, once after `disable_auto_grad_accumulation`. It returns a
-        dictionary of metrics, or a tensor that is the loss.
+        It is called for each micro batch, but only once a batch after `disable_auto_grad_accumulation`. Returns a
+        dictionary of metrics, or the loss as a tensor.
         """
 
     @abc.abstractmethod
     def evaluate_batch(self, dataloader_iter, batch_idx):
-        """A dictionary of metrics of one batch of the validation's data; its mean over the batches is the metric."""
+        """Returns the metrics of one validation batch as a dictionary. Metrics are averaged over the batches."""
 
     @abc.abstractmethod
     def build_training_data_loader(self):
-        """A determined.pytorch.DataLoader with batches of `train_micro_batch_size_per_gpu`."""
+        """Returns a determined.pytorch.DataLoader with batches of `train_micro_batch_size_per_gpu`."""
 
     @abc.abstractmethod
     def build_validation_data_loader(self):
-        """A determined.pytorch.DataLoader."""
+        """Returns a determined.pytorch.DataLoader."""
 
     def build_callbacks(self):
-        """A dictionary of names and PyTorchCallbacks."""
+        """Returns a dictionary of names and PyTorchCallbacks."""
         return {}
 
     def save(self, context, path):
@@ -46,7 +46,7 @@ class DeepSpeedTrial(abc.ABC):
             engine.save_checkpoint(str(path), tag=f"model{number}")
 
     def load(self, context, path):
-        """Reads what save() wrote. Every rank calls it."""
+        """Reads the files of save(). Every rank calls it."""
         for number, engine in enumerate(context.models):
             found = engine.load_checkpoint(str(path), tag=f"model{number}")
             if isinstance(found, tuple) and found and found[0] is None:

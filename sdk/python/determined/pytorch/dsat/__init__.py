@@ -1,4 +1,4 @@
-"""determined.pytorch.dsat: the helpers that a tuned script calls. The search itself is dsat-host's."""
+"""determined.pytorch.dsat: helpers for a tuned script. dsat-host does the search."""
 from dsat import get_ds_config_from_hparams, get_hf_args_with_overwrites
 
 from ... import _absent

@@ -1,4 +1,4 @@
-"""Helpers for configurations and for what a trial reports."""
+"""Helpers for configurations and reports."""
 import contextlib
 import json
 import pathlib
@@ -11,7 +11,7 @@ from . import defaults
 
 @contextlib.contextmanager
 def dsat_reporting_context(core_context, op, steps_completed=None, **named):
-    """Around the engine's forward and step: the figures with which the engine ends a trial are completed and kept."""
+    """Wraps the engine's forward and step, and completes the figures with which the engine ends a trial."""
     with dsat.dsat_reporting_context(core_context, op, steps_completed, **named) as timer:
         yield timer
 
@@ -26,7 +26,7 @@ def smaller_is_better(metric):
 
 
 def get_batch_config_from_mbs_gas_and_slots(ds_config, slots):
-    """The three batch sizes that go together; "auto" accumulation is 1."""
+    """The three batch sizes. An accumulation of "auto" counts as 1."""
     micro_batch = ds_config["train_micro_batch_size_per_gpu"]
     accumulation = ds_config.get("gradient_accumulation_steps", defaults.GAS_DEFAULT)
     if accumulation == "auto":
@@ -36,7 +36,7 @@ def get_batch_config_from_mbs_gas_and_slots(ds_config, slots):
 
 
 def get_random_zero_optim_config(zero_stage):
-    """A draw from the choices of a stage, by Python's `random`. dsat-host draws by its own generator."""
+    """Draws a configuration of a stage with Python's `random`. dsat-host has its own generator."""
     if zero_stage not in defaults.DEFAULT_ZERO_SEARCH_SPACE:
         raise AssertionError(f"{zero_stage!r} is no ZeRO stage: use one of {list(defaults.DEFAULT_ZERO_SEARCH_SPACE)}")
     space = {}
@@ -53,7 +53,7 @@ def _as_integer(text):
 
 
 def get_dict_from_yaml_or_json_path(path, convert_json_keys_to_int=True):
-    """The object in a file by its name's end: .json, or else YAML (for which the package yaml must be there)."""
+    """The object in a .json or YAML file. YAML needs the package yaml."""
     path = pathlib.Path(path)
     if path.suffix == ".json":
         try:
@@ -66,7 +66,7 @@ def get_dict_from_yaml_or_json_path(path, convert_json_keys_to_int=True):
     try:
         import yaml
     except ImportError as error:
-        raise dsat.Error(f"{path}: YAML is read by the package yaml, which is missing: install PyYAML") from error
+        raise dsat.Error(f"{path}: reading YAML needs the package yaml, which is missing: install PyYAML") from error
     try:
         return yaml.safe_load(path.read_text())
     except (OSError, yaml.YAMLError) as error:

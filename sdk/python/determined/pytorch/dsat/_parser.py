@@ -1,4 +1,4 @@
-"""The command line of Determined's dsat as a parser, for scripts that build one. dsat-host parses its own."""
+"""Determined's dsat command line as a parser, for scripts that build one. dsat-host has its own parser."""
 import argparse
 
 import dsat
@@ -31,7 +31,7 @@ def _base_parser():
 
 
 def get_full_parser():
-    """A parser with the methods asha, binary, random and _test and their options."""
+    """A parser for the methods asha, binary, random and _test, with their options."""
     parser = argparse.ArgumentParser(prog="dsat")
     methods = parser.add_subparsers(required=True, dest="search_method")
     base = _base_parser()
@@ -52,10 +52,7 @@ def get_full_parser():
 
 
 def get_search_runner_config_from_args(args):
-    """The experiment in which Determined ran the search.
-
-    dsat-host is the search runner here, and reads the same file.
-    """
+    """The experiment in which Determined ran the search. dsat-host runs it here, and reads the same file."""
     if args.search_runner_config is not None:
         return get_dict_from_yaml_or_json_path(args.search_runner_config)
     submitted = get_dict_from_yaml_or_json_path(args.config_path)

@@ -1,4 +1,4 @@
-"""Names and defaults of Determined's dsat that scripts look up."""
+"""Names and defaults of Determined's dsat that scripts use."""
 
 ALL_SEARCH_METHOD_NAMES = ["binary", "_test", "asha", "random"]
 CONFIG_KEY = "deepspeed_config"
@@ -9,7 +9,7 @@ SMALLER_IS_BETTER_METRICS = ["forward", "backward", "latency"]
 LARGER_IS_BETTER_METRICS = ["throughput", "FLOPS_per_gpu"]
 
 _bucket_sizes = [digit * 10**power for digit in (1, 5) for power in range(6, 10)]
-# What each stage adds to the choices of the stage below it.
+# The choices that each stage adds to the lower stages.
 DEFAULT_ZERO_SEARCH_SPACE = {
     0: {},
     1: {"reduce_bucket_size": _bucket_sizes, "allgather_bucket_size": _bucket_sizes},
@@ -17,7 +17,7 @@ DEFAULT_ZERO_SEARCH_SPACE = {
     3: {"allgather_partitions": [True, False]},
 }
 
-# dsat-host's, which differ in max-trials (64 there).
+# The defaults of dsat-host, except max-trials (64 in Determined).
 AUTOTUNING_ARG_DEFAULTS = {
     "max-trials": 50, "max-concurrent-trials": 16, "zero-stages": [1, 2, 3], "trials-per-random-config": 5,
     "start-profile-step": 3, "end-profile-step": 5, "metric": "FLOPS_per_gpu", "random-seed": 42,
