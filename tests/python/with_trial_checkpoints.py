@@ -106,7 +106,7 @@ class CallbacksAndCheckpoints(TrialTest):
         self.damaged(lambda c: (c / "det_state_dict_rank0.pth").write_text("x"), "cannot be read")
 
     def test_a_checkpoint_that_holds_something_else(self):
-        self.damaged(lambda c: torch.save([1], str(c / "det_state_dict_rank0.pth")), "det_state_dict_rank0.pth holds a list")
+        self.damaged(lambda c: torch.save([1], str(c / "det_state_dict_rank0.pth")), "holds a list")
 
     def test_a_checkpoint_without_the_engines(self):
         self.damaged(lambda c: (c / "model0" / "engine.pt").unlink(), "the engine found no checkpoint model0")
