@@ -1,4 +1,4 @@
-// Keeps every lineage listed in the rungs that it has completed, each rung split at 1/divisor, and promotes from the
+// Lists every lineage in the rungs that it has completed, keeps each rung split at 1/divisor, and promotes from the
 // highest rung first.
 #include "asha/asha.h"
 
@@ -62,7 +62,7 @@ std::optional<Configuration> Asha::draw(uint64_t index, const Usable& usable) {
 }
 
 int64_t Asha::trials_of_rung(int64_t rung) const {
-  constexpr int64_t kPlenty = int64_t{1} << 40;  // more than any study has, and no overflow
+  constexpr int64_t kPlenty = int64_t{1} << 40;  // more trials than any study has; products do not overflow
   int64_t trials = std::min(min_trials_, kPlenty);
   for (int64_t i = 0; i < early_stopping_ + rung && trials < kPlenty; ++i) {
     trials = divisor_ > kPlenty / trials ? kPlenty : trials * divisor_;
@@ -85,7 +85,7 @@ Asha::Standing Asha::standing_of(size_t index, std::optional<double> metric) con
   return {!metric, sign * metric.value_or(0), index};
 }
 
-// By what the lineage had when it completed the rung.
+// Ranks the lineage by its trials up to the end of that rung.
 Asha::Standing Asha::standing_in(size_t index, int64_t rung) const {
   const std::vector<std::optional<double>>& best = lineages()[index].best_after;
   const size_t trials = std::min(best.size(), static_cast<size_t>(trials_of_rung(rung)));
@@ -107,7 +107,7 @@ Asha::Listing Asha::listing_of(size_t index) const {
 
 bool Asha::waits_in(const Standing& standing, int64_t rung) const { return listings_[standing.index].rung == rung; }
 
-// Restores the split of a rung after a lineage has changed.
+// Restores the split of a rung after a change of a lineage.
 void Asha::balance(int64_t number) {
   Rung& rung = rungs_[static_cast<size_t>(number)];
   const size_t completed = rung.best.size() + rung.rest.size();
@@ -162,7 +162,7 @@ void Asha::changed(size_t index) {
   for (int64_t number = 0; number < max_rungs_; ++number) balance(number);
 }
 
-// Lifts one search to its next rung and returns it; an ended one is lifted without a trial, as far as it goes.
+// Lifts one search to its next rung and returns it. An ended search is lifted further at once, since it needs no trial.
 std::optional<size_t> Asha::promote() {
   for (int64_t rung = max_rungs_ - 2; rung >= 0; --rung) {
     std::optional<size_t> longest;
@@ -173,7 +173,7 @@ std::optional<size_t> Asha::promote() {
     ++lineage(*longest).rung;
     changed(*longest);
     if (!lineages()[*longest].ended) return longest;
-    rung = max_rungs_ - 1;  // an ended search counts in the rung above: look again from the top
+    rung = max_rungs_ - 1;  // an ended search has now completed the rung above too: start again from the top
   }
   return std::nullopt;
 }

@@ -1,13 +1,12 @@
-// asha: successive halving over random configurations; the resource is the number of trials that a configuration's
+// asha: successive halving over random configurations. The resource is the number of trials that a configuration's
 // binary search may use.
 //
 // Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (arXiv:1810.05934), as Determined's dsat
-// applied it: rung i allows min-binary-search-trials x divisor^(asha-early-stopping + i) trials; of the configurations
-// that have completed a rung, the best 1/divisor are promoted, from the highest rung first and among those the one with
-// the most trials. They are compared by the best metric that each had within the trials of that rung, whatever it found
-// further up; one without a metric is never promoted. A search that ends early has completed its rung. When no new
-// configuration is left to draw, the searches that wait for a promotion go on, best first: a trial that may be spent is
-// spent.
+// applied it. Rung i allows min-binary-search-trials x divisor^(asha-early-stopping + i) trials. Of the configurations
+// that have completed a rung, the best 1/divisor are promoted: the highest rung first, and in a rung the configuration
+// with the most trials. A rung compares configurations by their best metric within the trials of that rung; one without
+// a metric is never promoted. A search that ends early has completed its rung. When no new configuration is left, the
+// searches that wait for a promotion continue, best first, so that no allowed trial stays unused.
 // With asha-draw=guided new configurations are drawn by guided's models (zero_model/choice/draw_configuration.h); all
 // else stays.
 //
@@ -36,24 +35,24 @@ class Asha final : public search::LineageSearch {
   void changed(size_t index) override;
 
  private:
-  // How a lineage ranks among others: the better metric first, one without a metric last; a tie goes to the older.
+  // The order of lineages: the better metric first, those without a metric last. A tie goes to the older lineage.
   struct Standing {
     bool unmeasured = false;
     double cost = 0;
     size_t index = 0;
     bool operator<(const Standing& other) const;
   };
-  // The lineages that have completed a rung, split into the best 1/divisor and the rest. Some may be further up by now.
+  // The lineages that have completed a rung, split into the best 1/divisor and the rest. Some are now in a higher rung.
   struct Rung {
     std::set<Standing> best, rest;
-    std::set<Standing> promotable;  // those of the best that have not been promoted
-    size_t unmeasured = 0;          // those without a metric, all of them in `rest`
+    std::set<Standing> promotable;  // members of `best` that are not promoted yet
+    size_t unmeasured = 0;          // lineages without a metric, all in `rest`
   };
-  // How a lineage is listed in the rungs and sets below.
+  // The entry of a lineage in the rungs and sets below.
   struct Listing {
     Standing standing;            // by all its trials
-    std::vector<Standing> rungs;  // that it has completed, the lowest first: by the trials of each
-    int64_t rung = 0;             // that it is in
+    std::vector<Standing> rungs;  // the completed rungs from the lowest, each by the trials up to it
+    int64_t rung = 0;             // the current rung
     bool unfinished = false, idle = false;
   };
 
@@ -76,7 +75,7 @@ class Asha final : public search::LineageSearch {
   int64_t early_stopping_;
   std::vector<Listing> listings_;  // by lineage
   std::vector<Rung> rungs_;
-  std::set<size_t> unfinished_;  // idle, and their rung allows more trials
+  std::set<size_t> unfinished_;  // idle lineages whose rung allows more trials
   std::set<Standing> idle_;
 };
 

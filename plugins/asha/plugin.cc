@@ -1,5 +1,4 @@
-// The entry point of libasha.so, by which the host finds the plugin.
-// A file of its own: the tests link the class without it.
+// The entry point of libasha.so. It has a file of its own, because the tests link the class without it.
 #include "asha/asha.h"
 
 DSAT_PLUGIN(dsat::Asha);

@@ -1,5 +1,5 @@
-// binary adds its options to the common search: the binary search of search/lineage_search.h is its method. The first
-// idle lineage goes on, else a new one begins. With --exact the step is the plain middle.
+// binary is the binary search of search/lineage_search.h: the first idle lineage continues, else a new one begins. With
+// --exact the next micro batch is the middle of the range.
 #include "binary/binary.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::optional<Binary::Step> Binary::next_step(size_t index) const {
   return exact_ && history().device_memory_known() ? exact_step(lineage) : binary_step(lineage);
 }
 
-// Determined's: the middle of [low, high], rounded down; nothing is left when the range is empty.
+// Determined's step: the middle of [low, high], rounded down. nullopt: the range is empty.
 std::optional<Binary::Step> Binary::exact_step(const Lineage& lineage) const {
   if (!at_start_) at_start_ = std::make_unique<const search::TrialHistory>(study());
   const Json smallest = at_start_->merged(overrides(lineage.configuration, 0));

@@ -1,12 +1,11 @@
 // binary: binary search for the largest micro batch that fits, one random configuration after another.
 //
-// Determined's method: draw a configuration, search its micro batch in [1, search-range-factor x expected ceiling]; a
-// trial that completes moves the lower end up, one that runs out of memory the upper end down; when the range is empty,
-// draw the next configuration. As many searches go on at once as trials may run.
-// With --exact a search is Determined's to the letter: its range is fixed when it begins, by the profile alone, every
-// trial is in the middle of what is left, and what other configurations have shown changes nothing. A trial that failed
-// for another reason than memory moves the upper end as well. It needs a known device memory; without one --exact
-// changes nothing. Threading, errors and state: as in search/lineage_search.h.
+// Determined's method: draw a configuration and search its micro batch in [1, search-range-factor x expected ceiling].
+// A completed trial moves the lower end up, an out-of-memory trial the upper end down. When the range is empty, draw
+// the next configuration. As many searches run at once as trials may. With --exact a search is exactly Determined's:
+// the profile alone fixes its range, every trial is in the middle, and other configurations change nothing. A trial
+// that failed for another reason than memory moves the upper end too. --exact needs a known device memory; without one
+// it changes nothing. Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_BINARY_BINARY_H_
 #define DSAT_PLUGINS_BINARY_BINARY_H_
 
@@ -26,7 +25,7 @@ class Binary final : public search::LineageSearch {
 
  protected:
   std::optional<size_t> choose() override { return idle_or_new(); }
-  // As Determined's, a search ends when its range is empty, and not before.
+  // As in Determined, a search ends when its range is empty, and not before.
   bool precise() const override { return true; }
   std::optional<Step> next_step(size_t index) const override;
 
@@ -35,7 +34,7 @@ class Binary final : public search::LineageSearch {
 
   bool exact_;
   double range_factor_;
-  mutable std::unique_ptr<const search::TrialHistory> at_start_;  // what the profile tells, and no trial of the search
+  mutable std::unique_ptr<const search::TrialHistory> at_start_;  // knows the profile, but no trial of the search
 };
 
 }  // namespace dsat

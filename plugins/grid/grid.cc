@@ -1,5 +1,5 @@
-// Walks through the stages in turn.
-// In each, the user's values come first, at several micro batches, then every other choice at one.
+// Takes the stages in turn. In each, the user's values come first, at several micro batches, then every other choice at
+// one micro batch.
 #include "grid/grid.h"
 
 #include <fmt/format.h>
@@ -38,14 +38,14 @@ Grid::Stage& Grid::stage_of(const config::StageSpace& space) {
   return stages_.emplace(space.stage, Stage{std::move(order)}).first->second;
 }
 
-// The stages in turn; one that has nothing left is passed over, from then on without a look.
+// The stages take turns. A stage with nothing left is drained, and later skipped without a look.
 std::optional<Configuration> Grid::draw(uint64_t index, const Usable& usable) {
   const size_t count = space().stages.size();
   for (size_t i = 0; i < count; ++i) {
     const config::StageSpace& candidate = space().stages[(index + i) % count];
     if (left(candidate.stage) || configurations().drained().count(candidate.stage) != 0) continue;
     Stage& stage = stage_of(candidate);
-    size_t looks = 0;  // at what is not taken: a restored search, which takes none for granted, gets the same answer
+    size_t looks = 0;  // choices that are not taken; a restored search, which counts them anew, finds the same
     for (size_t position = stage.taken; looks < search::Configurations::kMostScanned; ++position) {
       const std::vector<size_t>* choice = stage.order.at(position);
       if (choice == nullptr) break;
@@ -60,7 +60,7 @@ std::optional<Configuration> Grid::draw(uint64_t index, const Usable& usable) {
   return std::nullopt;
 }
 
-// A stage that was left has choices that nobody tried: the reason says so.
+// A stage that was left early still has untried choices, so the reason names it.
 std::string Grid::nothing_left() const {
   std::vector<int> by_early_stopping;
   for (const config::StageSpace& stage : space().stages) {
@@ -72,7 +72,7 @@ std::string Grid::nothing_left() const {
                      by_early_stopping.size() == 1 ? "" : "s", fmt::join(by_early_stopping, ", "), rest);
 }
 
-// Have the last trials of the stage brought nothing better?
+// Did the last trials of the stage improve nothing?
 bool Grid::left(int stage) const {
   if (early_stopping_ == 0) return false;
   std::optional<double> best;
@@ -93,22 +93,22 @@ const Lineage& Grid::first_of(int stage) const {
 
 bool Grid::leads_stage(const Lineage& lineage) const { return &first_of(lineage.configuration.stage) == &lineage; }
 
-// Without a model of the memory: twice what ran in the stage until something runs out of memory. Then halves between
-// the largest that ran and the smallest that did not, so that each failure takes half of what is open with it.
+// Without a model of the memory: double the largest micro batch of the stage until a trial runs out of memory. Then
+// take the middle between the largest that ran and the smallest that did not.
 double Grid::expected_by_trials(const Lineage& lineage, const Ceiling& known) const {
-  constexpr double kClose = 1.25;  // a ceiling that is known so closely is worth no further failure
+  constexpr double kClose = 1.25;  // a ceiling within this factor is not worth a further failure
   const int64_t held = largest_held(lineage.configuration.stage);
-  // These values ran out of memory at a size that others of the stage hold: only their own trials count.
+  // These values ran out of memory where others of the stage fitted, so only their own trials count.
   if (known.too_big && *known.too_big <= held) return static_cast<double>(known.fits + *known.too_big) / 2;
   const double ran = static_cast<double>(std::max<int64_t>(1, held));
-  // The second and last trial of such values shall be a measurement. The ladder of a stage has more trials than two.
+  // The second and last trial of such values should complete. The first configuration of a stage has more trials.
   if (lineage.too_big && !leads_stage(lineage)) return ran;
-  const double failing = known.possible + (known.too_big ? 1 : 0);  // of its own, one below it is possible
+  const double failing = known.possible + (known.too_big ? 1 : 0);  // the bound of its own trial is one below it
   if (failing >= 2 * ran) return 2 * ran;
   return failing <= kClose * ran ? ran : (ran + failing) / 2;
 }
 
-// The largest rank that is expected to fit; the smallest is tried even where it is not.
+// The largest rank that is expected to fit. The smallest rank is tried in any case.
 int64_t Grid::expected_top(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const double expected = history().device_memory_known() ? known.likely : expected_by_trials(lineage, known);
@@ -116,8 +116,8 @@ int64_t Grid::expected_top(const Lineage& lineage) const {
   return std::min(last, std::max<int64_t>(0, micro_batches().rank_at_or_below(expected)));
 }
 
-// The next of an ascending ladder: the ceiling and the powers of two below it, as many as there are trials left. A
-// trial that ran out of memory is made up for.
+// The next step of an ascending ladder: the ceiling and the powers of two below it, as many as trials are left. A
+// failed trial is replaced.
 std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const {
   const int64_t made_up = (lineage.too_big ? 1 : 0) + (lineage.failed ? 1 : 0);
   const int64_t left = micro_batch_sizes_ + made_up - lineage.trials;
@@ -140,7 +140,7 @@ std::optional<Grid::Step> Grid::next_step(size_t index) const {
   if (leads_stage(lineage)) return first_choice_step(lineage);
   if (lineage.top || lineage.trials >= 2) return std::nullopt;
   int64_t rank = expected_top(lineage);
-  // Where a smaller micro batch than the largest was the best of the stage, this one is measured there.
+  // If a smaller micro batch than the largest was the best of the stage, this choice is measured there.
   const Lineage& first = first_of(lineage.configuration.stage);
   if (first.best_rank && !first.best_at_top()) rank = std::min(rank, *first.best_rank);
   if (rank < 0) return std::nullopt;

@@ -1,12 +1,11 @@
-// grid: DeepSpeed's grid search in an order that does not depend on the run.
+// grid: DeepSpeed's grid search, in an order that does not depend on the run.
 //
 // The stages take turns, the lowest first. A stage begins with the user's own values at num-tuning-micro-batch-sizes
-// micro batches: the powers of two below the expected ceiling and the ceiling itself, ascending. Each further choice of
-// values (grid_order.h) is one trial, at the best micro batch of the stage so far, or at its own ceiling where larger
-// was better. What runs out of memory is measured once more below the ceiling that this showed. Where the device's
-// memory is unknown, ceilings are found by doubling and then by halves. A stage is left after early-stopping trials in
-// it without a better one (DeepSpeed's tuner_early_stopping). Threading, errors and state: as in
-// search/lineage_search.h.
+// micro batches: the expected ceiling and the powers of two below it, ascending. Each further choice of values
+// (grid_order.h) is one trial, at the best micro batch of the stage so far, or at its own ceiling if larger was better.
+// A choice that ran out of memory is measured once more, below that size. If the device's memory is unknown, ceilings
+// are found by doubling and then by bisection. A stage is left after early-stopping trials without a better one
+// (DeepSpeed's tuner_early_stopping). Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_GRID_GRID_H_
 #define DSAT_PLUGINS_GRID_GRID_H_
 
@@ -33,7 +32,7 @@ class Grid final : public search::LineageSearch {
  private:
   struct Stage {
     search::GridOrder order;
-    size_t taken = 0;  // every choice before it is taken
+    size_t taken = 0;  // every choice before this position is taken
   };
   Stage& stage_of(const config::StageSpace& space);
   bool left(int stage) const;

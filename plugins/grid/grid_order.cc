@@ -1,5 +1,5 @@
-// Lists a stage's choices of values by their distance from the user's own.
-// The distance is the number of axes on which they differ; choices are made as far as they are asked for.
+// Lists a stage's choices of values by the number of axes on which they differ from the user's. Choices are generated
+// as they are asked for.
 #include "grid/grid_order.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace dsat::search {
 namespace {
 
-// What DeepSpeed takes where the user says nothing; null: the first value listed.
+// DeepSpeed's default for an absent key; null: the first listed value.
 Json deepspeed_default(const std::string& key, int stage) {
   static const std::map<std::string, Json> kDefaults{{"zero_optimization.reduce_bucket_size", 500000000},
                                                      {"zero_optimization.allgather_bucket_size", 500000000},
@@ -52,7 +52,7 @@ void GridOrder::add_distance(size_t distance) {
   vary(0, distance, choice);
 }
 
-// Every way of changing `left` of the axes from `axis` on.
+// Adds every way to change `left` of the axes from `axis` on.
 void GridOrder::vary(size_t axis, size_t left, std::vector<size_t>& choice) {
   if (left == 0) {
     choices_.push_back(choice);

@@ -1,8 +1,8 @@
-// The order in which a grid search goes through the values of a stage's axes: from the user's own outwards.
+// The order of a grid search over the values of a stage's axes.
 //
-// First the user's values, then all that differ from them in one axis, then in two, and so on; among those the first
-// axes first, and of an axis the values as they are listed. Most of a large grid is never reached, so what comes
-// first should be near what the user runs today.
+// The user's values come first, then all that differ from them in one axis, then in two, and so on. Among those the
+// first axes come first, and the values of an axis in their listed order. A search reaches only a small part of a large
+// grid, so choices near the user's come first.
 // Threading: plain values. Ownership: refers to the stage's space, which must live longer. Errors: none.
 #ifndef DSAT_PLUGINS_GRID_GRID_ORDER_H_
 #define DSAT_PLUGINS_GRID_GRID_ORDER_H_
@@ -14,14 +14,14 @@
 
 namespace dsat::search {
 
-// The user's value of each axis: the base configuration's, else DeepSpeed's default, else the first that is listed.
+// The user's value of each axis: from the base configuration, else DeepSpeed's default, else the first listed value.
 std::vector<size_t> usual_choice(const config::StageSpace& stage, const Json& base_config);
 
 class GridOrder {
  public:
   GridOrder(const config::StageSpace& stage, std::vector<size_t> usual) : stage_(&stage), usual_(std::move(usual)) {}
 
-  // The choice at a position; nullptr: the grid is shorter. Choices are made as far as they are asked for.
+  // The choice at a position; nullptr: the grid is shorter.
   const std::vector<size_t>* at(size_t position);
 
  private:

@@ -1,5 +1,5 @@
-// Fills the free slots with proposals of the acquisition, sets the risk that a proposal may take, and says in each
-// trial's note why it runs.
+// Fills the free slots with proposals of the acquisition, sets the risk that a proposal may take, and explains each
+// trial in its note.
 #include "guided/guided.h"
 
 #include <fmt/format.h>
@@ -18,15 +18,15 @@ using zero_model::EndedTrial;
 using zero_model::Point;
 using zero_model::Proposal;
 
-// Below this expected gain it is time to explore where nothing was measured.
+// Below this expected gain, a stage without a measurement is worth a trial.
 constexpr double kLittle = 0.003;
-// After so many trials each stage that may be the best should have been seen.
+// After this many trials, each stage that may be the best should have been tried.
 constexpr size_t kFirstFew = 7;
-// A study of so many trials has one to spare, half-way through or before it ends, for what all models deny.
+// A study this long can spare a trial, half-way or before its end, for a stage that all models call slower.
 constexpr int64_t kLongStudy = 24;
 
-// What counts against the limit: the profile's trials, and those of an earlier searcher. The same trial may be in both
-// lists; one that DeepSpeed would never accept cost nothing.
+// Earlier trials that count against the limit: those of the profile and of an earlier searcher. A trial may be in both
+// lists. A refused configuration cost no trial.
 int64_t trials_before(const Study& study) {
   std::set<TrialId> trials;
   if (const Json* profiled = config::find(study.profile, "trials")) {
@@ -108,7 +108,7 @@ void Guided::on_trial_exited(const Exit& exit) {
     failures_.add(ended.outcome, exit.reason());
     if (ended.outcome == Outcome::invalid_config) ++refused_;
     if (ended.outcome == Outcome::lost && open.again) surrogate_->leave(open.point);
-    // The configuration did not cause it: the trial is asked for once more, and no more.
+    // The configuration did not cause the loss, so the trial is run once more, but only once.
     if (ended.outcome == Outcome::lost && !open.again) {
       Proposal proposal;
       proposal.point = open.point;
@@ -125,16 +125,15 @@ std::vector<Point> Guided::pending() const {
   return points;
 }
 
-// The usual risk is small. A proposal that promises more may dare, at a price in gain. The price rises once a share of
-// the planned trials has run out of memory: of those so far, of a first few so that a small budget can dare too, and of
-// those to come, but not far ahead. A trial that would be left over costs nothing: its gain decides alone, as long as
-// it may fit at all.
+// The usual risk is small. A proposal that promises more may take more risk, at a price in gain. The price rises when
+// more than a share of the planned trials has run out of memory. Planned are the trials so far and a few to come; a
+// minimum lets a small budget take risks too. A trial that would be left over costs nothing, so its gain alone decides.
 zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
   constexpr double kMostDaring = 0.7, kLeftOver = 0.95, kAtFirst = 15, kAhead = 16, kPrice = 0.04, kDearer = 0.5;
   if (left_over_) return {most_risk_, kLeftOver, 0};
   double expected_to_fail = 0;
   for (const Point& point : running) expected_to_fail += 1 - surrogate_->probability_of_fitting(point);
-  // With the device's memory unknown, only a trial that runs out of it shows where the ceiling is.
+  // With an unknown device memory, only an out-of-memory trial shows where the ceiling is.
   const bool none_fails = surrogate_->out_of_memory() == 0 && expected_to_fail < most_risk_;
   if (!surrogate_->memory().device_known() && none_fails) return {kMostDaring, kMostDaring, 0};
   const double so_far = static_cast<double>(surrogate_->ended() + running.size());
@@ -144,10 +143,10 @@ zero_model::Risk Guided::risk(const std::vector<Point>& running) const {
   return {most_risk_, kMostDaring, kPrice * (1 + kDearer * std::max(0.0, -left))};
 }
 
-// A trial that starts now learns nothing from those that run, and trials that rest on one belief fail together. So no
-// more run at once than have ended, and no more than half of those that are left. Slots by the hundred would take ten
-// rounds to fill and ten to empty in this way: rounds grow faster there, so that it takes about four. Once more trials
-// were granted than the limit at the start allowed, the limit was raised since, and how many are left is not known.
+// A trial cannot learn from trials that still run, and trials that rest on one wrong belief fail together. So at most
+// as many run at once as have ended, and at most half of those left. With hundreds of slots that would take ten rounds
+// to fill them and ten to empty them, so rounds grow faster there and four suffice. If more trials were granted than
+// the limit at the start, the limit was raised, and the number of trials left is unknown.
 int64_t Guided::most_open() const {
   constexpr double kRounds = 4, kRounding = 1e-9;
   const auto at_once = static_cast<double>(study_.limits.max_concurrent_trials);
@@ -161,14 +160,14 @@ int64_t Guided::most_open() const {
   return std::clamp<int64_t>(static_cast<int64_t>(most), 1, search::most_open_trials(study_));
 }
 
-// The trials that are left may gain no more together than some times what the best of them does, since each takes from
-// the others. What the last trials did not keep of their promises counts against it.
+// All trials left together gain at most a multiple of the best one's gain, because each takes from the others. The
+// share of their promises that the last trials kept counts too.
 bool Guided::worth_it(const Proposal& proposal) const {
   constexpr double kTrialsAhead = 24;
   return !proposal.exploration.empty() || kTrialsAhead * proposal.gain * promises_.kept(tolerance_) >= tolerance_;
 }
 
-// A young study searches for each trial. In an old one a search serves until there is enough news for another.
+// A young study searches anew for each trial. In an old one a search serves until enough trials have ended.
 std::optional<Proposal> Guided::propose() {
   const std::vector<Point> running = pending();
   if (surrogate_->due()) queue_.clear();
@@ -178,7 +177,7 @@ std::optional<Proposal> Guided::propose() {
     const bool runs = std::find(running.begin(), running.end(), next.point) != running.end();
     if (!runs && surrogate_->find(next.point) == nullptr) return next;
   }
-  // Pending trials are either sampled by the acquisition or counted in by the surrogate.
+  // The acquisition samples the pending trials, or the surrogate counts them as ended.
   surrogate_->update(acquisition_->by_draws() ? std::vector<Point>() : running);
   std::optional<Proposal> best = acquisition_->next(running, risk(running), asked_);
   if (best && surrogate_->ended() >= kFirstFew) {
@@ -200,7 +199,7 @@ std::optional<Proposal> Guided::propose() {
   return best;
 }
 
-// Trials that would be left over cost nothing, whatever becomes of them.
+// Trials that would be left over cost nothing, so they may take any risk.
 std::optional<Proposal> Guided::propose_left_over() {
   left_over_ = true;
   queue_.clear();
@@ -221,7 +220,7 @@ void Guided::advance() {
       if (open_.empty()) stop = "nothing is left to try that is likely to fit";
       break;
     }
-    // A slot waits for what the others show where nothing is worth its risk now.
+    // If nothing is worth its risk now, the slot waits for the results of the running trials.
     if (!open_.empty() && proposal->exploration.empty() && proposal->value <= 0) break;
     if (!worth_it(*proposal)) {
       if (open_.empty()) stop = "all further trials together are expected to gain less than the tolerance";
@@ -241,7 +240,7 @@ bool Guided::ask(const Proposal& proposal, bool again) {
   const std::optional<TrialId> trial = create_trial(request);
   if (!trial) return false;
   ++asked_;
-  // A look doubts the models, and before anything was measured a gain is a mere order of preference.
+  // An exploration doubts the models. Before the first measurement a gain is only an order of preference.
   const bool is_promise = proposal.exploration.empty() && surrogate_->any_measured();
   open_.push_back({*trial, proposal.point, is_promise ? proposal.gain : 0, again});
   return true;

@@ -1,7 +1,7 @@
 // guided: Bayesian optimisation with a model of ZeRO training that the trials correct.
 //
-// Purpose: find the fastest configuration in few trials, of which few run out of memory. docs/searchers.md describes
-//   how it decides. This class keeps the open trials: it asks for trials while slots are free, passes their ends to the
+// Purpose: find the fastest configuration in few trials, few of them out of memory. docs/searchers.md describes the
+//   method. This class keeps the open trials: it asks for trials while slots are free, passes their ends to the
 //   surrogate, and takes the next one from the acquisition. It finishes when the expected gain is below the tolerance,
 //   when the trial limit is reached, or when nothing is left to try.
 // State: none is saved; the host replays the events, and the same events give the same decisions.
@@ -58,15 +58,15 @@ class Guided final : public Searcher<Guided> {
   std::unique_ptr<zero_model::ModelSpace> space_;
   std::unique_ptr<zero_model::Surrogate> surrogate_;
   std::unique_ptr<zero_model::Acquisition> acquisition_;
-  std::vector<zero_model::Proposal> queue_;  // what the last search found, best last; empty in a young study
+  std::vector<zero_model::Proposal> queue_;  // results of the last search, best last; empty in a young study
   std::vector<OpenTrial> open_;
   search::FailureStreak failures_;
   Promises promises_;
   uint64_t asked_ = 0;
-  uint64_t refused_ = 0;     // of those: they cost no trial of the limit
+  uint64_t refused_ = 0;     // refused trials among them, which do not count against the limit
   int64_t spent_ = 0;        // trials of the study before this search
   bool concurrent_ = false;  // several trials run at once
-  bool left_over_ = false;   // the next proposal is one of trials that nothing else needs
+  bool left_over_ = false;   // the next proposal may use a trial that nothing else needs
   bool limit_reached_ = false;
   bool finished_ = false;
 };

@@ -1,4 +1,4 @@
-// Keeps a window of trials with the best objective that was known after each.
+// Keeps a window of trials, each with the best objective up to it.
 #include "guided/promises.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kNothingMeasured = std::numeric_limits<double>::lowest();
 
-// A shorter study ends by its own limits, or by what its model expects.
+// A shorter study ends by its limits, or by what the model expects.
 constexpr size_t kWindow = 64;
 
 }  // namespace

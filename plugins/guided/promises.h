@@ -1,7 +1,7 @@
-// What trials were expected to gain, beside what they did gain: how far the next promise can be believed.
+// Expected gains of trials compared with their real gains, to correct the next expectation.
 //
-// Purpose: where little is left to find, a model that is unsure promises a little of every trial, and a long study
-//   would run trial after trial for nothing.
+// Purpose: when little is left to find, an unsure model still expects a small gain from every trial. A long study would
+//   run trial after trial for nothing.
 // Units: gains and objectives are logarithms of the metric; more is better. Threading: plain values. Errors: none.
 #ifndef DSAT_PLUGINS_GUIDED_PROMISES_H_
 #define DSAT_PLUGINS_GUIDED_PROMISES_H_
@@ -13,18 +13,17 @@ namespace dsat {
 
 class Promises {
  public:
-  // A trial has ended. `gain`: what a model expected of it, 0: none did; `objective`: what it measured, nullopt:
-  // nothing.
+  // A trial has ended. `gain`: the expected gain; 0: no expectation. `objective`: the measurement; nullopt: none.
   void add(double gain, std::optional<double> objective);
 
-  // The share of a promise that is to be believed, from 0 to 1: what the last trials gained together, of what was
-  // expected of them. A gain below `tolerance` is no matter. 1 until enough trials have ended and one has measured.
+  // The factor for an expectation, from 0 to 1: the gain of the last trials together, as a share of what was expected.
+  // A gain below `tolerance` does not matter. 1 until enough trials have ended and one was measured.
   double kept(double tolerance) const;
 
  private:
   struct Ended {
     double promised = 0;
-    double best = 0;  // objective of all trials to this one
+    double best = 0;  // best objective up to this trial
   };
   std::deque<Ended> ended_;
 };

@@ -1,5 +1,5 @@
-// A small state machine: ask for the model's size, then measure micro batches one after another where the cost model
-// learns most, and write the fit as the profile.
+// A small state machine: ask for the model's size, measure micro batches one after another where the cost model learns
+// most, and write the fit as the profile.
 #include "profiler/profiler.h"
 
 #include <fmt/format.h>
@@ -14,12 +14,12 @@
 namespace dsat {
 namespace {
 
-// The second point of a line is far enough out to show a slope, and no farther than kMost: a slope needs no more, and a
-// trial's duration grows with its micro batch.
+// The second point of a line has to be far enough from the first to show a slope. More than kMost is not needed, and a
+// larger micro batch takes longer.
 constexpr int64_t kLeastSecond = 4;
 constexpr int64_t kMost = 1024;
 
-// A size that no cost formula can reckon with ends the profile, with what there is to mend.
+// Ends the profile if the reported size is impossible, with the reason.
 void check_size(double num_params, std::optional<double> trainable) {
   if (num_params == 0) {
     throw Error(
@@ -70,7 +70,7 @@ cost::Setup ModelProfiler::setup(StageOverride stage, int64_t micro_batch) const
   return cost::setup_from_config(merged(stage, micro_batch), data_parallel_size_, inputs_.size.engine());
 }
 
-// Measured trials compete for the best configuration, so they keep to the study's stages: the user's own, else the next
+// Measured trials compete for the best configuration, so they use the study's stages: the user's own, else the next
 // higher one, which needs less memory, else the highest.
 ModelProfiler::StageOverride ModelProfiler::measuring_stage() const {
   const int own = config::zero_stage(merged(stage_, 1));
@@ -129,8 +129,8 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
   ask_model_information(highest_stage());
 }
 
-// A model may need more than one sample at once (batch normalisation, experts), and the user's own micro batch is
-// enough. Nothing below it is asked for any more.
+// A model may need more than one sample at once (batch normalisation, experts). The user's own micro batch then becomes
+// the smallest.
 bool ModelProfiler::begin_at_own_micro_batch() {
   const int64_t own = study_.base_config.value(config::kMicroBatchKey, int64_t{0});
   if (own <= micro_batch_ || !space_.allows_micro_batch(own)) return false;
@@ -140,7 +140,7 @@ bool ModelProfiler::begin_at_own_micro_batch() {
   return true;
 }
 
-// The user's own numbers, in DeepSpeed's autotuning.model_info, stand in for the trial that would find them.
+// The user's own numbers (DeepSpeed's autotuning.model_info) replace the model-information trial.
 bool ModelProfiler::take_given_information() {
   const Json* given = config::find(study_.base_config, "autotuning.model_info");
   if (given == nullptr || !given->is_object() || given->value("profile", Json()) == true) return false;
@@ -180,7 +180,7 @@ void ModelProfiler::read_model_information() {
     world_size_ = static_cast<int64_t>(*world_size);
     data_parallel_size_ = config::data_parallel_size(world_size_, study_.base_config);
   }
-  // Trials that ran out of memory before this one were noted with the size that the plan expected.
+  // Earlier out-of-memory trials were recorded with the data-parallel size of the plan.
   const cost::Setup here = setup(stage_, micro_batch_);
   for (cost::Observation& seen : observations_) seen.setup.data_parallel_size = here.data_parallel_size;
   if (const auto peak = reported("peak_memory"); peak && reported("activation_mem_per_gpu")) {
@@ -189,7 +189,7 @@ void ModelProfiler::read_model_information() {
   stage_ = measuring_stage();
 }
 
-// The user's number, else that of the first trial that reports one: a script may know its device only once it trains.
+// The user's number, else the first one that a trial reports. A script may know its device only when it trains.
 void ModelProfiler::learn_device_memory() {
   if (inputs_.device_memory_bytes) return;
   const std::map<std::string, double>& reported = metrics_.empty() ? information_ : metrics_;
@@ -209,16 +209,16 @@ void ModelProfiler::measured(const Exit& exit) {
     if (const auto bytes = exit.peak_bytes(); bytes && fits) peak = static_cast<double>(*bytes);
     observations_.push_back({setup(stage_, micro_batch_), !fits, peak});
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
-    // It shows nothing of memory. A larger micro batch would hardly do better, smaller ones are measured.
+    // A failure shows nothing about memory. A larger micro batch would hardly do better, so smaller ones are measured.
     least_failed_ = std::min(least_failed_.value_or(micro_batch_), micro_batch_);
   }
-  // The highest stage needs the least memory. A lost or stopped trial has shown nothing: its point is asked for again.
+  // The highest stage needs the least memory. The point of a lost or stopped trial is asked for again.
   if (outcome == Outcome::out_of_memory) stage_ = highest_stage();
   measure_next();
 }
 
-// The next point of the line at this stage, among the legal micro batches: where the cost model learns most. After
-// running out of memory the smallest untried one at the highest stage.
+// The next point of the line at this stage: the legal micro batch where the cost model learns most. After an
+// out-of-memory trial, the smallest untried one at the highest stage.
 std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   const cost::Setup here = setup(stage_, micro_batches_->smallest());
   int64_t largest = 0;
@@ -236,7 +236,7 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   }
   const int64_t rank = std::max<int64_t>(0, micro_batches_->rank_at_or_below(wanted));
   int64_t micro_batch = micro_batches_->at(rank);
-  // A space of divisors may have nothing between: one step up is a second point too.
+  // Divisors may lie far apart, with none in between. Then one step up is a second point too.
   if (micro_batch <= largest && !too_big && rank + 1 < micro_batches_->count()) {
     const double most = std::max(cost::max_micro_batch(fit, here).value, 2.0 * kLeastSecond);
     if (static_cast<double>(micro_batches_->at(rank + 1)) <= most) micro_batch = micro_batches_->at(rank + 1);
@@ -245,8 +245,8 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;
 }
 
-// A trial that ran out of memory, or failed at a micro batch too small, shows little, and the second point of a line is
-// worth one more trial: as many again are allowed at most.
+// A trial that ran out of memory, or failed at a too small micro batch, shows little, so it is replaced. At most as
+// many replacements are allowed as trials.
 int64_t ModelProfiler::trials_left() const {
   const int64_t allowed = study_.limits.profile_trials;
   const int64_t out_of_memory = std::count_if(observations_.begin(), observations_.end(),
@@ -291,7 +291,7 @@ Json ModelProfiler::profile() const {
   if (inputs_.device_memory_bytes) profile["device_memory_bytes"] = whole(*inputs_.device_memory_bytes);
   for (const int stage : study_.zero_stages) {
     const cost::Setup smallest = setup(stage, micro_batches_->smallest());
-    // The formula is exact for the states; what it leaves out is in fixed_bytes.
+    // The formula is exact for the states; fixed_bytes holds the rest.
     const double states = cost::model_state_bytes(inputs_.size, smallest);
     profile["stages"].push_back({{"stage", stage},
                                  {"model_state_bytes", cost::to_json({states, states, states})},

@@ -1,12 +1,11 @@
-// profiler: how large the model is, how much memory a sample takes, and what therefore fits at each ZeRO stage.
+// profiler: the size of the model, the memory of a sample, and the micro batches that fit at each ZeRO stage.
 //
-// First the model-information trial: the user's own configuration with the smallest micro batch, one forward. Then, as
-// far as --profile-trials and the trial limit allow, measured trials, one after another, of the user's configuration at
-// a stage that the study may use. Two micro batches separate the bytes per sample from the fixed bytes; one alone lies
-// farther out, and the forward pass has to stand for the other. Out of memory at the user's stage, it goes on at the
-// highest stage that the study may use, and spends another trial for the one that showed so little. If the smallest
-// micro batch fails otherwise, the user's own is the smallest from then on; if that fails as well, there is no profile:
-// what fails here fails in every trial.
+// The first trial is the model-information trial: the user's own configuration with the smallest micro batch and one
+// forward pass. Then --profile-trials and the trial limit allow measured trials, one after another, of the user's
+// configuration at a stage of the study. Two micro batches separate the bytes per sample from the fixed bytes. A single
+// one is larger, and the forward pass replaces the other. After an out-of-memory trial the profile continues at the
+// highest stage of the study, with one more trial. If the smallest micro batch fails for another reason, the user's own
+// one becomes the smallest. If that fails too, there is no profile, because every trial would fail.
 //
 // State: none is saved; a study has at most a handful of profile trials, and the host replays their events.
 // Threading: the host's control thread. Units: bytes, samples. The profile's schema: docs/profile.md.
@@ -38,7 +37,7 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   void on_trial_exited(const Exit& exit);
 
  private:
-  // A stage to run at; the user's own ZeRO section as it is where none is named.
+  // A stage to run at; nullopt: the user's own ZeRO section.
   using StageOverride = std::optional<int>;
 
   Json overrides(StageOverride stage, int64_t micro_batch) const;
@@ -70,9 +69,9 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   bool have_information_ = false;
   bool finished_ = false;
   bool smallest_failed_ = false;
-  StageOverride stage_;  // of the trial that runs
+  StageOverride stage_;  // of the running trial
   int64_t micro_batch_ = 1;
-  std::map<std::string, double> metrics_;  // of the trial that runs, then of the model-information trial
+  std::map<std::string, double> metrics_;  // of the running trial
   std::map<std::string, double> information_;
 
   cost::Inputs inputs_;

@@ -1,5 +1,5 @@
-// Bounds the range of ranks of a lineage by what is known, and draws a rank from it.
-// A draw is a seeded binomial, one substream for each trial of each lineage.
+// Bounds the ranks of a lineage by what is known, and draws a rank by a seeded binomial, with one substream for each
+// trial of each lineage.
 #include "random/random.h"
 
 #include <fmt/format.h>
@@ -48,17 +48,17 @@ std::optional<RandomSearch::RankRange> RandomSearch::range_of(const Lineage& lin
   int64_t low = lineage.low;
   if (lineage.trials == 0) {
     if (const auto best = history().best_of(lineage.configuration.stage)) {
-      // Above the best of the stage if there is room; with the ceiling reached, at the ceiling.
+      // Above the best of the stage if there is room; at the ceiling if the best reached it.
       low = micro_batches().rank_at_or_below(static_cast<double>(best->micro_batch)) + 1;
       low = std::min({low, last, micro_batches().rank_at_or_below(modelled ? known.likely : known.possible)});
       low = std::max<int64_t>(low, 0);
     }
   }
-  if (low > last) return std::nullopt;  // the largest legal micro batch was the last
+  if (low > last) return std::nullopt;  // the largest legal micro batch is settled
   if (high < low && (lineage.trials == 0 || lineage.best_at_top())) {
     const double twice = 2.0 * static_cast<double>(micro_batches().at(low));
     high = std::min(last, micro_batches().rank_at_or_below(std::min(twice, known.possible)));
-    // The smallest micro batch is tried even where the model doubts it.
+    // The smallest micro batch is tried even if the model doubts that it fits.
     if (lineage.trials == 0) high = std::min(last, std::max(high, low));
   }
   if (high < low) return std::nullopt;
@@ -74,7 +74,7 @@ std::optional<RandomSearch::Step> RandomSearch::next_step(size_t index) const {
   if (lineage.failed && !lineage.top) {
     return Step{below_failure(lineage, range->high), lineage.low, "below a failure"};
   }
-  // One substream for each draw of each lineage, after those that drew the configurations.
+  // One substream for each draw of each lineage. The lower streams drew the configurations.
   constexpr uint64_t kMicroBatches = uint64_t{1} << 32;
   Random random(study().seed, kMicroBatches + index, static_cast<uint64_t>(lineage.trials));
   const int64_t width = range->high - range->low;

@@ -1,16 +1,16 @@
 // random: random configurations, each with a few randomly drawn micro batches.
 //
 // Determined's method: a trial's micro batch is low + Binomial(high - low, 1/2). A new configuration starts above the
-// best of its stage (low = best + 1); one whose range is used up doubles its upper end; a configuration is left when it
+// best of its stage (low = best + 1). A configuration whose range is used up doubles its upper end. It is left when it
 // ran out of memory at its lower end, after trials-per-random-config trials, or when another configuration of its stage
-// ran a larger batch. The search ends early after early-stopping trials without a new best.
+// completed a larger batch. The search ends early after early-stopping trials without a new best.
 //
-// Two things differ, both because the original spent most of its trials on running out of memory:
+// Two things differ, because the original spent most of its trials out of memory:
 // - A draw never lies above what the study has learned: an out-of-memory trial of the same or a smaller configuration,
-//   and the upper end of the cost model's interval. Where the best of a stage is at the ceiling already, the new
+//   and the upper end of the cost model's interval. If the best of a stage is already at the ceiling, the new
 //   configuration is measured there.
-// - Stage 3 is not given up once stage 1 or 2 has run. The rule assumed that stage 3 is always slower; where its
-//   smaller memory allows larger batches it is not, and its trials cost what all others cost.
+// - Stage 3 is not given up once stage 1 or 2 has completed a trial. That rule assumed that stage 3 is always slower,
+//   which is wrong if its smaller memory allows larger batches.
 // Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_RANDOM_RANDOM_H_
 #define DSAT_PLUGINS_RANDOM_RANDOM_H_

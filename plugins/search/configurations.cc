@@ -1,5 +1,5 @@
-// Deals the stages like cards and draws values at random. A stage in which random draws find nothing usable is searched
-// in order, up to a limit, before it counts as drained.
+// Deals the stages like cards and draws values at random. If random draws find nothing usable, a stage is searched in
+// order, up to a limit, before it counts as drained.
 #include "search/configurations.h"
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 namespace dsat::search {
 namespace {
 
-// Draws before a stage is searched in order.
+// Random draws before a stage is searched in order.
 constexpr uint64_t kDraws = 64;
 
-// Streams of the seed: one kind of draw each.
+// Streams of the seed, one for each kind of draw.
 constexpr uint64_t kDealing = 1;
 constexpr uint64_t kChoosing = 2;
 
-// Points of a stage, as far as a search in order goes.
+// The number of points of a stage, up to the limit of a search in order.
 uint64_t points(const config::StageSpace& stage) {
   uint64_t count = 1;
   for (const config::Axis& axis : stage.axes)

@@ -1,8 +1,8 @@
 // Random configurations: a ZeRO stage and a value for each of its axes, drawn for a lineage.
 //
-// Which one a lineage gets depends on the seed, the lineage's number and on which ones are still usable, never on the
-// order in which trials ended. Stages are dealt like cards: each run of as many lineages as there are stages has every
-// stage once, so that a small budget does not leave one out by chance.
+// A lineage's configuration depends on the seed, the lineage's number and the usable configurations, never on the order
+// in which trials ended. Stages are dealt like cards: as many lineages in a row as there are stages get every stage
+// once, so a small budget does not miss one by chance.
 // Threading: plain values. Ownership: refers to the space, which must live longer. Errors: none.
 #ifndef DSAT_PLUGINS_SEARCH_CONFIGURATIONS_H_
 #define DSAT_PLUGINS_SEARCH_CONFIGURATIONS_H_
@@ -17,7 +17,7 @@
 
 namespace dsat::search {
 
-// A point of the space but for its micro batch.
+// A point of the space without its micro batch.
 struct Configuration {
   int stage = 0;
   std::vector<size_t> choice;  // index into the values of each of the stage's axes
@@ -31,14 +31,13 @@ class Configurations {
  public:
   Configurations(uint64_t seed, const config::Space& space) : seed_(seed), space_(&space) {}
 
-  // A configuration for lineage `index` that `usable` accepts; nullopt when none is left. A stage in which none was
-  // found is never looked at again.
+  // A configuration for lineage `index` that `usable` accepts. nullopt: none is left. A stage without one is drained.
   std::optional<Configuration> draw(uint64_t index, const std::function<bool(const Configuration&)>& usable);
 
-  // How many points of a stage a search in order looks at.
+  // The limit of a search in order, in points of a stage.
   static constexpr size_t kMostScanned = 4096;
 
-  // Stages with nothing left: part of a searcher's state.
+  // Stages with nothing left. They are part of a searcher's state.
   const std::set<int>& drained() const { return drained_; }
   void drain(int stage) { drained_.insert(stage); }
   void set_drained(std::set<int> stages) { drained_ = std::move(stages); }

@@ -1,5 +1,4 @@
-// A lineage as JSON, for a searcher's saved state.
-// Fields that have no value are null.
+// A lineage as JSON, for a searcher's saved state. Absent values are null.
 #include "search/lineage.h"
 
 namespace dsat::search {

@@ -1,5 +1,5 @@
-// Fills the open slots with steps of lineages, settles each lineage when its trial ends, and keeps what all searchers
-// must remember.
+// Fills the open slots with steps of lineages, settles each lineage when its trial ends, and saves the searchers'
+// state.
 #include "search/lineage_search.h"
 
 #include <fmt/format.h>
@@ -10,11 +10,11 @@
 namespace dsat::search {
 namespace {
 
-// Configurations in a row of which not one micro batch was worth a trial before the search gives up.
+// The search ends after this many configurations in a row without any micro batch worth a trial.
 constexpr int64_t kMostBarren = 256;
 
-// Adds a member that is a list. One element's tree at a time: that of a long study takes many times the room of its
-// text.
+// Adds a member that is a list. It builds the JSON of one element at a time, because the JSON of a whole study takes
+// many times the memory of its text.
 template <class List, class Form>
 void append_list(std::string& text, const char* name, const List& list, const Form& form) {
   text += std::string("\"") + name + "\":[";
@@ -32,8 +32,7 @@ void LineageSearch::prepare(const Study& study) {
   if (micro_batches_->empty()) throw Error("the space allows no micro batch; widen its bounds or the global batch");
   configurations_ = std::make_unique<Configurations>(study.seed, space_);
   history_ = std::make_unique<TrialHistory>(study);
-  // With the global batch fixed, latency counts the same samples whatever the micro batch; forward, backward and step
-  // never do.
+  // With a fixed global batch, latency counts the same samples at every micro batch. Other times do not.
   const bool whole_step = study.metric == "latency" || study.metric == "wall_latency";
   small_wins_ = !study.maximise && !(whole_step && space_.micro_batch_divides);
 }
@@ -51,8 +50,7 @@ void LineageSearch::on_result(const Result& result) {
 void LineageSearch::on_trial_exited(const Exit& exit) {
   if (finished_) return;
   const auto open = by_open_trial_.find(exit.trial());
-  // The exit of a trial that has ended already changes nothing, but there may be room again, by a raised limit for
-  // instance.
+  // The exit of a trial that has ended before changes nothing, but there may be room again, after a raised limit.
   if (open != by_open_trial_.end()) {
     const size_t index = open->second;
     by_open_trial_.erase(open);
@@ -85,13 +83,13 @@ void LineageSearch::settle(size_t index, TrialId trial, int64_t rank, Outcome ou
   lineage.last = trial;
   if (lineage.fails_above()) failing_.erase(failing_.find(*lineage.failed));
   lineage.settle(rank, outcome, metric, [&](double a, double b) { return history_->better(a, b); });
-  // Where other trials completed as large a micro batch, the size is not the cause.
+  // If other configurations completed as large a micro batch, the size is not the cause of the failure.
   if (outcome == Outcome::failed && !lineage.top && rank <= largest_completed()) lineage.ended = true;
   note_top(lineage);
   changed(index);
 }
 
-// The profile's trials count as well.
+// Includes the profile's trials.
 int64_t LineageSearch::largest_completed() const {
   int64_t largest = 0;
   for (const config::StageSpace& stage : space_.stages) {
@@ -112,7 +110,7 @@ std::optional<int64_t> LineageSearch::top_of_stage(int stage) const {
   return it == top_of_stage_.end() ? std::nullopt : std::optional<int64_t>(it->second);
 }
 
-// Fills what may run; finishes when nothing runs and nothing comes.
+// Starts trials while slots are free. Finishes when nothing runs and nothing is left.
 void LineageSearch::advance() {
   std::optional<std::string> stop;
   while (!stop && !limit_reached_ && open_ < most_open_trials(study_)) {
@@ -144,7 +142,7 @@ void LineageSearch::end(const std::string& reason) {
   finish(reason, best ? best->trial : kNoTrial);
 }
 
-// One trial of a lineage, or its end. False: the trial limit is reached.
+// Runs one trial of a lineage, or ends the lineage. False: the trial limit is reached.
 bool LineageSearch::take_step(size_t index) {
   const std::optional<Step> step = plan(index);
   Lineage& lineage = lineages_[index];
@@ -214,7 +212,7 @@ std::optional<size_t> LineageSearch::open_lineage() {
   return lineages_.size() - 1;
 }
 
-// Sizes that clash only together (devices and pipeline stages, for instance) cannot be read: the host refuses them.
+// Values that clash only together, such as devices and pipeline stages, cannot be read. The host refuses them.
 bool LineageSearch::may_fit(const Configuration& configuration) const {
   try {
     return !history_->hopeless(history_->setup(history_->merged(overrides(configuration, 0))));
@@ -246,7 +244,7 @@ std::string LineageSearch::save() const {
              {"barren", barren_}};
   state["drained"] = configurations_->drained();
   std::string text = state.dump();
-  text.back() = ',';  // of the object: more members follow
+  text.back() = ',';  // replaces the closing brace, because more members follow
   append_list(text, "lineages", lineages_, [](const Lineage& lineage) { return to_json(lineage); });
   text += ',';
   append_list(text, "trials", records_, [](const Record& r) {

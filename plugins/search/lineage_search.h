@@ -1,12 +1,12 @@
-// The base of asha, binary, grid and random: as many lineages at a time as trials may run, one trial of each at a time.
+// The base of asha, binary, grid and random: many lineages at a time, with one trial of each at a time.
 //
-// A searcher derives from LineageSearch and decides which lineage goes on (choose) and, if it does not want the binary
-// search, which micro batch comes next (next_step). The base does the rest: it learns from every trial of the study,
-// never asks for a configuration that has been measured, ends a lineage whose trial failed, and finishes when the
-// trial limit is reached, when nothing is left to try, or when nothing but failures comes back.
+// A derived searcher decides which lineage continues (choose) and, unless it wants the binary search, which micro batch
+// comes next (next_step). The base learns from every trial of the study, never asks for a measured configuration again,
+// ends a lineage whose trial failed, and finishes when the trial limit is reached, when nothing is left to try, or when
+// only failures come back.
 //
-// Where a small batch wins by construction (a time per step is minimised, the global batch is not fixed) a lineage is
-// one trial, at the smallest micro batch.
+// If a small batch always wins (a time per step is minimised and the global batch is not fixed), a lineage is one trial
+// at the smallest micro batch.
 // Threading: the host's control thread. Errors: as in dsat/searcher.h.
 // State: the lineages and the ended trials are saved; everything else is rebuilt from them.
 #ifndef DSAT_PLUGINS_SEARCH_LINEAGE_SEARCH_H_
@@ -34,8 +34,8 @@ namespace dsat::search {
 
 class LineageSearch : public Searcher<LineageSearch> {
  public:
-  // Raised when what save() writes changes: 2 has the failures of a lineage and its best metric after each trial, 3 the
-  // refusals in a row.
+  // Raised with a change of save()'s format: 2 added the failures of a lineage and its best metric after each trial, 3
+  // the refusals in a row.
   static constexpr uint32_t kStateVersion = 3;
 
   LineageSearch(Host host, double range_factor) : Searcher(host), range_factor_(range_factor) {}
@@ -48,14 +48,14 @@ class LineageSearch : public Searcher<LineageSearch> {
   void restore(const Study& study, std::string_view state);
 
  protected:
-  // A micro batch to try, and why.
+  // A micro batch to try, with the reason.
   struct Step {
     int64_t rank = 0;
     int64_t low = 0;  // ranks below it are settled
     std::string why;
   };
 
-  // A trial of this searcher that has ended; the state is rebuilt from them.
+  // An ended trial of this searcher. restore() rebuilds the state from these.
   struct Record {
     TrialId trial = kNoTrial;
     size_t lineage = 0;
@@ -66,34 +66,34 @@ class LineageSearch : public Searcher<LineageSearch> {
 
   using Usable = std::function<bool(const Configuration&)>;
 
-  // The configuration of lineage `index`: one that is usable; nullopt: none is left. A random one here.
+  // A usable configuration for lineage `index`, here a random one. nullopt: none is left.
   virtual std::optional<Configuration> draw(uint64_t index, const Usable& usable);
-  // The lineage that goes on (an idle one); nullopt: none, for now.
+  // An idle lineage that continues. nullopt: none for now.
   virtual std::optional<size_t> choose() = 0;
-  // The next micro batch of a lineage; nullopt: it is searched to its end.
+  // The next micro batch of a lineage. nullopt: its search is complete.
   virtual std::optional<Step> next_step(size_t index) const { return binary_step(lineages_[index]); }
-  // A lineage has changed in any way; a new one too.
+  // Called after each change of a lineage, and for a new one.
   virtual void changed(size_t /*index*/) {}
-  // Why to stop although trials are left; nullopt: go on. For early stopping.
+  // The reason to stop early although trials are left. nullopt: continue.
   virtual std::optional<std::string> enough() const { return std::nullopt; }
 
-  // Why the search ended where no lineage can go on.
+  // The reason for the end of a search in which no lineage can continue.
   virtual std::string nothing_left() const;
 
   // The first idle lineage, or a new one.
   std::optional<size_t> idle_or_new();
-  // A lineage with a configuration of its own; nullopt: every configuration has one, or cannot fit.
+  // A lineage with a new configuration. nullopt: none is left that can fit.
   std::optional<size_t> open_lineage();
 
   // The binary search and what bounds it: lineage_search_steps.cc.
   std::optional<Step> binary_step(const Lineage& lineage) const;
   std::optional<Step> certain_step(const Lineage& lineage, const Ceiling& known, int64_t high) const;
   bool goes_beyond(const Lineage& lineage, const Ceiling& known) const;
-  // Does a lineage go on to the last open rank? Else it ends where the rest is a small share of the micro batch.
+  // Does a lineage search down to the last rank? Otherwise it ends when the open range is a small share of its size.
   virtual bool precise() const { return false; }
   bool too_fine(const Lineage& lineage, int64_t high) const;
   Ceiling ceiling(const Lineage& lineage) const;
-  // Up to which micro batch a search looks, before the range factor.
+  // The largest micro batch that a search considers, before the range factor.
   double upper_end(const Ceiling& ceiling) const;
   // The largest micro batch that completed in a stage or in a lower one, which needs more memory; 0: none.
   int64_t largest_held(int stage) const;
@@ -110,12 +110,12 @@ class LineageSearch : public Searcher<LineageSearch> {
   const MicroBatches& micro_batches() const { return *micro_batches_; }
   const std::vector<Lineage>& lineages() const { return lineages_; }
   Lineage& lineage(size_t index) { return lineages_[index]; }
-  const std::vector<Record>& records() const { return records_; }  // in the order in which they ended
+  const std::vector<Record>& records() const { return records_; }  // in the order of their ends
   std::vector<size_t> running() const;                             // lineages with a running trial, ascending
   int64_t trials_since_best() const { return since_best_; }
   // The largest rank that completed in a stage.
   std::optional<int64_t> top_of_stage(int stage) const;
-  // Where a lineage goes on below a failure that is no lack of memory, not above `high`.
+  // The rank, at most `high`, at which a lineage continues below a failure for another reason than memory.
   int64_t below_failure(const Lineage& lineage, int64_t high) const;
 
  private:
@@ -146,7 +146,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   size_t first_alive_ = 0;  // all lineages before it have ended
   std::unordered_map<TrialId, size_t> by_open_trial_;
   std::map<int, int64_t> top_of_stage_;
-  std::multiset<int64_t> failing_;  // the smallest rank of each lineage that fails above what completed
+  std::multiset<int64_t> failing_;  // the smallest failed rank of each lineage that has completed a smaller one
   std::vector<Record> records_;
   std::set<Configuration> taken_;
   int64_t open_ = 0;

@@ -1,5 +1,5 @@
-// The part of LineageSearch that says which micro batch of a lineage comes next: a binary search for the largest one
-// that pays, between what is settled and the ceiling, and where failures or an unknown device bound it.
+// The part of LineageSearch that chooses the next micro batch of a lineage: a binary search for the largest one that
+// pays, bounded by settled ranks, by the ceiling and by failures.
 #include <algorithm>
 #include <iterator>
 
@@ -11,8 +11,8 @@ Ceiling LineageSearch::ceiling(const Lineage& lineage) const {
   return history_->ceiling(history_->setup(history_->merged(overrides(lineage.configuration, 0))));
 }
 
-// The rank from which trials of this lineage fail. A bound that another one found holds for a lineage that has failed
-// itself, and for all once two have found one, as long as nothing that large has completed.
+// The rank from which trials of this lineage fail. A bound found by another lineage applies to a lineage that has
+// failed itself, and to all once two lineages found one, unless as large a micro batch has completed.
 std::optional<int64_t> LineageSearch::failing_rank(const Lineage& lineage) const {
   const auto shared = failing_.upper_bound(largest_completed());
   if (shared == failing_.end()) return lineage.failed;
@@ -20,7 +20,8 @@ std::optional<int64_t> LineageSearch::failing_rank(const Lineage& lineage) const
   return confirmed ? std::min(lineage.failed.value_or(*shared), *shared) : lineage.failed;
 }
 
-// First what completed elsewhere, or the smallest: it shows whether the configuration runs at any size. Then half.
+// First a rank that completed elsewhere, or the smallest, to see whether the configuration runs at all. Then the
+// middle.
 int64_t LineageSearch::below_failure(const Lineage& lineage, int64_t high) const {
   const int64_t completed = largest_completed();
   if (completed >= lineage.low && completed <= high) return completed;
@@ -36,15 +37,15 @@ int64_t LineageSearch::last_allowed(const Lineage& lineage, const Ceiling& ceili
   return last;
 }
 
-// With a model of the memory: what it thinks possible, but not much more than it expects. Without one: what has run.
+// With a memory model: what the model calls possible, but not much more than it expects. Without one: what has run.
 double LineageSearch::upper_end(const Ceiling& ceiling) const {
   constexpr double kFarthest = 1.5;
   if (!history_->device_memory_known()) return ceiling.likely;
   return std::min(ceiling.possible, kFarthest * ceiling.likely);
 }
 
-// One trial at the upper end of what almost surely fits settles all of it, and is a measurement worth having. Nothing
-// below it is worth a trial, and every such trial moves the end.
+// One trial at the upper end of what almost surely fits settles all ranks below, and its measurement is worth having.
+// Every such trial moves that end.
 std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& lineage, const Ceiling& known,
                                                                int64_t high) const {
   const int64_t certain = std::min(high, micro_batches_->rank_at_or_below(range_factor_ * known.certain));
@@ -52,9 +53,9 @@ std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& li
   return Step{certain, lineage.low, "the largest that almost surely fits"};
 }
 
-// Is the distance between the largest that ran and `high` too small to be worth a trial? Two kinds of lineage are
-// searched more closely than others: the best of the study, and the one with the largest micro batch of its stage,
-// which finds the ceiling of the stage whatever noise does to speeds.
+// Is the distance between the largest completed rank and `high` too small for a trial? Two kinds of lineage are
+// searched more closely: the best of the study, and the one with the largest micro batch of its stage, which finds the
+// ceiling of the stage despite noise in speeds.
 bool LineageSearch::too_fine(const Lineage& lineage, int64_t high) const {
   constexpr int64_t kCloseShare = 50, kCoarseShare = 16;  // 2 and 6 % of the micro batch
   if (precise() || !lineage.top || !history_->device_memory_known()) return false;
@@ -65,8 +66,8 @@ bool LineageSearch::too_fine(const Lineage& lineage, int64_t high) const {
   return (micro_batches_->at(high) - top) * (leads || highest ? kCloseShare : kCoarseShare) <= top;
 }
 
-// Is there a reason to search above the end of the range? Where the device's memory is known: if the model thinks a
-// good deal more possible than ran. Where it is not: as long as larger batches are better.
+// Is it worth a search above the end of the range? With a known device memory: if the model calls a good deal more
+// possible than has run. Otherwise: while larger batches are better.
 bool LineageSearch::goes_beyond(const Lineage& lineage, const Ceiling& known) const {
   constexpr double kWorthwhile = 1.1;
   if (!lineage.top) return false;
@@ -81,8 +82,8 @@ int64_t LineageSearch::largest_held(int stage) const {
   return held;
 }
 
-// With the device's memory unknown, a lineage begins where another one of its stage or of a lower one, which needs
-// more, is known to fit.
+// With an unknown device memory, a lineage begins at the micro batch that fitted in its stage or in a lower one, which
+// needs more memory.
 std::optional<LineageSearch::Step> LineageSearch::first_step(const Lineage& lineage, int64_t last) const {
   if (history_->device_memory_known() || lineage.trials > 0) return std::nullopt;
   const int64_t held = largest_held(lineage.configuration.stage);
@@ -91,25 +92,26 @@ std::optional<LineageSearch::Step> LineageSearch::first_step(const Lineage& line
   return Step{rank, lineage.low, "what another configuration is known to hold"};
 }
 
-// Determined's binary search, between what is settled and the ceiling, which every trial may move. When the top of the
-// range fitted, the search goes on above it, up to three times as far (the midpoint then doubles) but not beyond what
-// the model thinks possible. So it finds a ceiling that was guessed too low, and one that could not be guessed because
-// the device's memory is unknown. In the latter case it goes on only while larger batches are better.
+// Determined's binary search between the settled ranks and the ceiling, which every trial may move. If the top of the
+// range fitted, the search continues above it, up to three times as far (the midpoint then doubles), but not beyond
+// what the model calls possible. So it finds a ceiling that was guessed too low, or that is unknown with the device's
+// memory. In the latter case it continues only while larger batches are better.
 std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const int64_t last = last_allowed(lineage, known);
   if (const auto first = first_step(lineage, last)) return first;
-  // Once a large one ran, what is merely possible is mostly out of memory: the search looks up to what is expected.
+  // Once a large micro batch ran, a merely possible one mostly runs out of memory. So the search ends at the likely
+  // one.
   const double end = lineage.top && history_->device_memory_known() ? known.likely : upper_end(known);
   int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * end));
   if (high < lineage.low && goes_beyond(lineage, known)) {
     const int64_t farthest =
         micro_batches_->rank_at_or_below(3.0 * static_cast<double>(micro_batches_->at(*lineage.top)));
     const int64_t possible = micro_batches_->rank_at_or_below(range_factor_ * known.possible);
-    // Divisors can lie farther apart than that: the next one at least.
+    // Divisors may lie farther apart. The next one is allowed in any case.
     high = std::min({last, possible, std::max(farthest, lineage.low)});
   }
-  // The smallest micro batch is tried even where the model doubts it: a model may err, an out-of-memory trial does not.
+  // The smallest micro batch is tried even if the model doubts it. A model can be wrong; an out-of-memory trial is not.
   if (lineage.trials == 0) high = std::min(last, std::max(high, lineage.low));
   if (high < lineage.low) return std::nullopt;
   if (lineage.failed) {

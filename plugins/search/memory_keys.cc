@@ -1,4 +1,4 @@
-// The keys of DeepSpeed's configuration by their effect; what is not listed is unknown.
+// The keys of DeepSpeed's configuration by their effect. Unlisted keys are unknown.
 #include "search/memory_keys.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which tunable keys bear on memory, and where that is known.
+// The effect of tunable keys on memory.
 //
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_PLUGINS_SEARCH_MEMORY_KEYS_H_
@@ -10,9 +10,9 @@ namespace dsat::search {
 
 enum class MemoryEffect {
   none,
-  read,     // cost::Setup has it, and setups are compared by it
-  takes,    // larger values take more
-  unknown,  // of keys of the user's own, too
+  read,     // cost::Setup contains the key, and setups are compared by it
+  takes,    // larger values take more memory
+  unknown,  // also for a user's own keys
 };
 
 MemoryEffect memory_effect(const std::string& key);

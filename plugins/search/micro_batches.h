@@ -1,5 +1,5 @@
-// The micro batches that a space allows, counted 0, 1, 2, ...: searches walk over ranks, so that a space of divisors
-// (a fixed global batch) and a space of all integers are searched by the same code.
+// The micro batches that a space allows, numbered by ranks 0, 1, 2, ... Searches use ranks, so that one code searches a
+// space of divisors (a fixed global batch) and a space of all integers.
 // Threading: plain values. Units: samples. Errors: none; an impossible space is empty.
 #ifndef DSAT_PLUGINS_SEARCH_MICRO_BATCHES_H_
 #define DSAT_PLUGINS_SEARCH_MICRO_BATCHES_H_
@@ -22,7 +22,7 @@ class MicroBatches {
   // The micro batch of a rank below count().
   int64_t at(int64_t rank) const { return divisors_.empty() ? first_ + rank : divisors_[static_cast<size_t>(rank)]; }
 
-  // The rank of the largest legal micro batch that is at most `micro_batch`; -1: all are larger.
+  // The rank of the largest legal micro batch of at most `micro_batch`; -1: none.
   int64_t rank_at_or_below(double micro_batch) const;
 
  private:

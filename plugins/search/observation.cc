@@ -1,5 +1,5 @@
-// An observation is JSON that docs/writing-a-searcher.md describes.
-// Numbers of another type count as missing; a missing trial, configuration or outcome is an error.
+// Reads the JSON of observations (docs/writing-a-searcher.md). A number of another type counts as missing; a missing
+// trial, configuration or outcome is an error.
 #include "search/observation.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ std::optional<double> number(const Json& object, const std::string& name) {
   return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt;
 }
 
-// The micro batch of a configuration that the cost model can read.
+// The micro batch of a configuration; nullopt: the cost model cannot read the configuration.
 std::optional<int64_t> readable_micro_batch(const Json& config, int64_t data_parallel_size) {
   try {
     return cost::setup_from_config(config, data_parallel_size).micro_batch;

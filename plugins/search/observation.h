@@ -1,4 +1,4 @@
-// The trials in a study's observations, read in one place for every searcher.
+// The trials in a study's observations.
 // Threading: pure functions. Errors: an observation without trial, configuration or outcome throws dsat::Error.
 #ifndef DSAT_PLUGINS_SEARCH_OBSERVATION_H_
 #define DSAT_PLUGINS_SEARCH_OBSERVATION_H_
@@ -16,7 +16,7 @@ inline bool is_informative(Outcome outcome) {
   return outcome == Outcome::completed || outcome == Outcome::out_of_memory;
 }
 
-// Did its configuration or its script end it, with nothing shown about memory or speed?
+// Did the trial end through its configuration or script, so that it shows nothing about memory or speed?
 inline bool is_failure(Outcome outcome) {
   return outcome == Outcome::failed || outcome == Outcome::timed_out || outcome == Outcome::invalid_config;
 }
@@ -28,16 +28,16 @@ struct ObservedTrial {
   Outcome outcome = Outcome::completed;
   Json metrics;  // an object, or null
   std::optional<double> peak_bytes;
-  std::optional<double> peak_above_bytes;  // of one out of memory
+  std::optional<double> peak_above_bytes;  // of a trial out of memory
   int64_t allocator_retries = 0;
 
-  // nullopt where the trial reported no such number.
+  // nullopt: the trial did not report it.
   std::optional<double> metric(const std::string& name) const;
 };
 
-// Those that show something about training, in their order. One that was lost or stopped shows nothing, nor does one
-// that made a single forward pass (the profile's model-information trial), nor a configuration that no model can read:
-// an earlier searcher may have asked for anything.
+// The trials that show something about training, in their order. Left out are lost and stopped trials, the profile's
+// model-information trial with its single forward pass, and configurations that no model can read: an earlier searcher
+// may have asked for anything.
 std::vector<ObservedTrial> training_trials(const Study& study);
 
 }  // namespace dsat::search

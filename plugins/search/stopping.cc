@@ -1,5 +1,5 @@
-// Counts failures in a row, and gives a search up when there are more of them than a searcher's own choices explain:
-// the user's script is broken then, or the space holds little that DeepSpeed accepts.
+// Counts failures in a row, and ends a search when a searcher's choices cannot explain them: then the user's script is
+// broken, or DeepSpeed accepts little of the space.
 #include "search/stopping.h"
 
 #include <fmt/format.h>

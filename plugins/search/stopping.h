@@ -1,4 +1,4 @@
-// When a search stops, and how many trials it keeps open: rules that all searchers share.
+// When a search stops, and how many trials it keeps open. All searchers share these rules.
 // Threading: plain values. Errors: none.
 #ifndef DSAT_PLUGINS_SEARCH_STOPPING_H_
 #define DSAT_PLUGINS_SEARCH_STOPPING_H_
@@ -12,21 +12,21 @@
 
 namespace dsat::search {
 
-// Why a search ends that was allowed no further trial.
+// The reason for an end at the trial limit.
 inline constexpr const char* kTrialLimitReached = "all trials that --max-trials allows are spent";
 
-// How many trials may be open at a time: those that run, and spare ones that the host wants in its queue.
+// The number of trials that may be open at a time: the running ones, and spare ones for the host's queue.
 int64_t most_open_trials(const Study& study);
 
-// Trials in a row that ran and showed nothing, and configurations in a row that were refused. A refusal costs no run
-// and says nothing of the script, so many more of them are borne: axes that clash refuse a large share of a space.
+// Counts trials in a row that showed nothing, and configurations in a row that were refused. Many more refusals are
+// allowed, because they cost no run and clashing axes refuse a large share of a space.
 struct FailureStreak {
   int64_t count = 0;        // failed, timed out, stopped or lost
   int64_t refused = 0;      // invalid_config
-  std::string last_reason;  // of the last one, whatever came after it
+  std::string last_reason;  // the reason of the last failure, whatever followed it
 
   void add(Outcome outcome, std::string_view reason);
-  // Nothing but failures comes back: nullopt while there is hope.
+  // The reason to end the search; nullopt: continue.
   std::optional<std::string> reason_to_stop() const;
 };
 

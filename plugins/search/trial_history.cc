@@ -1,5 +1,5 @@
 // Keeps one entry for each configuration, two Pareto fronts of memory bounds, the best trial of each stage, and a
-// memory model that is fitted when a ceiling is asked for.
+// memory model that is fitted when it is needed.
 #include "search/trial_history.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ namespace dsat::search {
 namespace {
 
 constexpr double kHopeless = 0.05;
-// Where memory hardly grows with the micro batch, the model's line meets the device's memory anywhere. No ceiling is
-// farther than so many times what is known to fit.
+// If memory hardly grows with the micro batch, the model's ceiling is arbitrary. So it is limited to this multiple of
+// what is known to fit.
 constexpr double kFarthest = 64;
 constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
 
-// The axes, of all stages, whose effect on memory nothing here knows. Those that are known to take a little more with
-// larger values count as equal. contiguous_gradients is among what setups are compared by.
+// The axes of all stages whose effect on memory is unknown. Keys that are known to take a little more with larger
+// values are not among them, and neither is contiguous_gradients, by which setups are compared anyway.
 std::vector<std::string> unread_keys(const config::Space& space) {
   std::vector<std::string> keys;
   for (const config::StageSpace& stage : space.stages) {
@@ -37,7 +37,7 @@ std::vector<std::string> unread_keys(const config::Space& space) {
   return keys;
 }
 
-// Do the two differ in nothing but buckets, overlap and micro batch?
+// Do the two setups differ only in buckets, overlap and micro batch?
 bool comparable(const cost::Setup& a, const cost::Setup& b) {
   return a.stage == b.stage && a.precision == b.precision && a.accumulation_dtype == b.accumulation_dtype &&
          a.optimizer == b.optimizer && a.optimizer_device == b.optimizer_device &&
@@ -90,7 +90,7 @@ cost::Setup TrialHistory::setup(const Json& merged) const {
   return setup;
 }
 
-// The host completes the batch sizes of a configuration: those that follow from the rest are no part of its key.
+// The key leaves out batch sizes that follow from others, because the host completes them.
 std::string TrialHistory::key(Json merged) const {
   merged.erase(config::kTrainBatchKey);
   const auto accumulation = merged.find(config::kAccumulationKey);
@@ -115,7 +115,7 @@ void TrialHistory::learn(TrialId trial, const Json& merged, Outcome outcome, std
   observe({of, ran_out, peak_bytes});
   HistoryEntry& entry = measured_[key(merged)];
   const TrialId before = entry.first;
-  // The first that measured it, or while none has, the first of all.
+  // entry.first: the first trial with a measurement; while there is none, the first trial.
   if (metric && entry.count == 0) entry.first = kNoTrial;
   if (metric || entry.count == 0) entry.first = std::min(entry.first, trial);
   entry.stage = of.stage;
@@ -128,9 +128,8 @@ void TrialHistory::learn(TrialId trial, const Json& merged, Outcome outcome, std
   }
 }
 
-// One more observation of many changes a fit little: the fit is made anew whenever their number has grown by about a
-// thirty-second. That depends on their number alone, so that a restored searcher decides as the interrupted one would
-// have done.
+// With many observations, one more changes a fit little. So the fit is repeated only when their number has grown by
+// about a thirty-second. This depends on their number alone, so a restored searcher decides like the interrupted one.
 void TrialHistory::observe(const cost::Observation& observation) {
   window_.add(observation);
   int64_t interval = 1;
@@ -140,7 +139,7 @@ void TrialHistory::observe(const cost::Observation& observation) {
   fit_.reset();
 }
 
-// Compares an entry that has changed with the best of its stage; `before` was the entry's first trial until now.
+// Compares a changed entry with the best of its stage. `before`: the entry's first trial before the change.
 void TrialHistory::compare(const HistoryEntry& entry, TrialId before) {
   std::optional<BestTrial>& best = stages_[entry.stage].best;
   const BestTrial candidate{entry.first, entry.sum / entry.count, entry.micro_batch};
@@ -151,7 +150,7 @@ void TrialHistory::compare(const HistoryEntry& entry, TrialId before) {
   if (!best || wins(candidate, *best)) {
     best = candidate;
   } else if (was_best) {
-    // The best was measured again and found worse than it seemed: another one may be the best now.
+    // The best was measured again and is worse than it seemed, so another one may be the best now.
     best = candidate;
     for (const auto& [key, other] : measured_) {
       if (other.count == 0 || other.stage != entry.stage) continue;
@@ -161,7 +160,7 @@ void TrialHistory::compare(const HistoryEntry& entry, TrialId before) {
   }
 }
 
-// Does the bound of `b` follow from that of `a`?
+// Does a's bound imply b's?
 bool TrialHistory::ParetoFront::implies(const cost::Setup& a, const cost::Setup& b) const {
   return fits_ ? needs_no_more(b, a) && b.micro_batch <= a.micro_batch
                : needs_no_more(a, b) && a.micro_batch <= b.micro_batch;
@@ -194,7 +193,7 @@ const cost::MemoryFit& TrialHistory::fit() const {
   return *fit_;
 }
 
-// Bounds by trials outweigh any model.
+// Bounds by trials outweigh the model.
 void TrialHistory::bound(Ceiling& ceiling, const cost::Setup& setup) const {
   for (const cost::Setup& seen : fitted_.setups()) {
     if (needs_no_more(setup, seen)) ceiling.fits = std::max(ceiling.fits, seen.micro_batch);
@@ -204,7 +203,7 @@ void TrialHistory::bound(Ceiling& ceiling, const cost::Setup& setup) const {
       ceiling.too_big = std::min(ceiling.too_big.value_or(seen.micro_batch), seen.micro_batch);
     }
   }
-  // A device shared with others can run out of memory at a size that fitted before: the size that fitted stands.
+  // A shared device can run out of memory at a size that fitted before. The fitted size counts.
   if (ceiling.too_big && *ceiling.too_big <= ceiling.fits) ceiling.too_big = ceiling.fits + 1;
   const double fits = static_cast<double>(ceiling.fits);
   ceiling.certain = std::max(ceiling.certain, fits);
@@ -229,9 +228,9 @@ Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
     ceiling.likely = std::min(ceiling.likely, kFarthest * known);
     ceiling.possible = std::min(ceiling.possible, kFarthest * known);
   } else {
-    // With the device's memory unknown, the guess is what ran in the stage, or in a lower one: a higher stage holds
-    // less of the model. An out-of-memory trial is the only bound: one of another configuration of the stage, or of a
-    // higher stage, shows that little more can be possible.
+    // With an unknown device memory, the expected size is what ran in this stage or in a lower one, since a higher
+    // stage holds less of the model. Only out-of-memory trials are bounds: a trial of this or a higher stage shows that
+    // little more is possible.
     ceiling.possible = kUnbounded;
     for (const auto& [stage, seen] : stages_) {
       if (stage <= setup.stage) ceiling.likely = std::max(ceiling.likely, static_cast<double>(seen.fits));

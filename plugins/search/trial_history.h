@@ -1,7 +1,7 @@
-// The history of a study's trials: which configurations were measured, and how large a micro batch fits.
+// The history of a study's trials: the measured configurations, and how large a micro batch fits.
 //
-// It learns from every trial of the study: those in study.observations, and the searcher's own.
-// Only an out-of-memory trial is a bound from above; a trial that failed or timed out shows nothing about memory.
+// It learns from every trial of the study: from study.observations and from the searcher's own trials. Only an
+// out-of-memory trial is an upper bound; a trial that failed or timed out shows nothing about memory.
 // Cost: a decision costs the same however long the study is. Bounds are kept as Pareto fronts, the best trials as they
 //   change, and the memory model is fitted to a window of the observations, at ever rarer intervals.
 // Threading: one thread. Ownership: copies what it needs. Units: samples (micro batches), bytes.
@@ -24,19 +24,19 @@
 
 namespace dsat::search {
 
-// What is known of the largest micro batch of one configuration.
+// The largest micro batch of one configuration, as far as it is known.
 struct Ceiling {
-  double certain = 0;              // the largest that fits almost surely: the lower end of the 90 % interval
-  double likely = 0;               // the largest that fits, as far as is known
+  double certain = 0;              // the largest that almost surely fits: the lower end of the 90 % interval
+  double likely = 0;               // the largest that is expected to fit
   double possible = 0;             // the largest that may still fit: the upper end of the 90 % interval
-  int64_t fits = 0;                // the largest that is known to fit; 0 = none
-  std::optional<int64_t> too_big;  // the smallest that is known not to
+  int64_t fits = 0;                // the largest that is known to fit; 0: none
+  std::optional<int64_t> too_big;  // the smallest that is known not to fit
 };
 
-// A configuration that was tried, micro batch included.
+// A tried configuration with its micro batch.
 struct TriedConfiguration {
-  TrialId trial = kNoTrial;              // the first one that measured it, or while none has, the first of all
-  Outcome outcome = Outcome::completed;  // out of memory or a failure only where none completed
+  TrialId trial = kNoTrial;              // the first trial with a measurement; while there is none, the first trial
+  Outcome outcome = Outcome::completed;  // out of memory or a failure only if no trial completed
   std::optional<double> metric;          // the mean over its trials
 };
 
@@ -48,8 +48,7 @@ class TrialHistory {
   Json merged(const Json& overrides) const;
   cost::Setup setup(const Json& merged) const;
 
-  // Takes in one trial that has ended. A failure is no bound, but what failed once need not be asked for again.
-  // `merged`: its whole configuration.
+  // Learns from an ended trial. `merged`: its whole configuration. A failure is no bound, but is not asked for again.
   void learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
              std::optional<double> peak_bytes);
 
@@ -60,7 +59,7 @@ class TrialHistory {
   // Has this stage run out of memory, and is the probability that `setup` fits below one in twenty?
   bool hopeless(const cost::Setup& setup) const;
 
-  // The largest micro batch that completed in a stage, of any configuration; 0: none.
+  // The largest micro batch that completed in a stage; 0: none.
   int64_t largest_fit(int stage) const;
 
   // Is metric a better than metric b?
@@ -75,7 +74,7 @@ class TrialHistory {
   std::optional<BestTrial> best_of(std::optional<int> stage) const;
 
  private:
-  struct HistoryEntry {  // of a configuration that was tried, micro batch included
+  struct HistoryEntry {  // of a tried configuration with its micro batch
     TrialId first = kNoTrial;
     bool out_of_memory = false;
     double sum = 0;
@@ -84,7 +83,7 @@ class TrialHistory {
     int64_t micro_batch = 0;
   };
 
-  // Configurations that fitted, or that ran out of memory, less those that follow from another one.
+  // Configurations that fitted, or that ran out of memory, without those whose bound follows from another's.
   class ParetoFront {
    public:
     explicit ParetoFront(bool fits) : fits_(fits) {}
@@ -97,7 +96,7 @@ class TrialHistory {
     std::vector<cost::Setup> setups_;
   };
   struct StageHistory {
-    int64_t fits = 0;           // the largest micro batch that completed, of any configuration
+    int64_t fits = 0;           // the largest micro batch that completed
     std::set<int64_t> too_big;  // micro batches that ran out of memory
     std::optional<BestTrial> best;
   };
@@ -109,7 +108,7 @@ class TrialHistory {
   void bound(Ceiling& ceiling, const cost::Setup& setup) const;
 
   bool maximise_;
-  bool accumulation_follows_;  // a fixed global batch decides it
+  bool accumulation_follows_;  // from a fixed global batch
   int64_t data_parallel_size_;
   Json base_config_;
   std::vector<std::string> unread_keys_;
@@ -117,11 +116,11 @@ class TrialHistory {
   ParetoFront fitted_{true}, ran_out_{false};
   std::map<int, StageHistory> stages_;
   cost::ObservationWindow window_;
-  std::vector<cost::Observation> observations_;  // those of the last fit
+  std::vector<cost::Observation> observations_;  // for the next fit
   int64_t learned_ = 0;
   std::unordered_map<std::string, HistoryEntry> measured_;
-  std::unordered_map<std::string, TriedConfiguration> failed_;  // that failed, timed out or were refused
-  mutable std::optional<cost::MemoryFit> fit_;                  // to observations_, made when first asked for
+  std::unordered_map<std::string, TriedConfiguration> failed_;  // failed, timed out or refused
+  mutable std::optional<cost::MemoryFit> fit_;                  // of observations_, made on first use
 };
 
 }  // namespace dsat::search
