@@ -126,21 +126,6 @@ LineReader::LineReader(const std::vector<std::string>& oom_patterns) {
   std::transform(oom_patterns.begin(), oom_patterns.end(), std::back_inserter(own_), compiled);
 }
 
-std::vector<std::string> take_out_refused_patterns(std::vector<std::string>& oom_patterns) {
-  std::vector<std::string> reasons;
-  const auto is_refused = [&](const std::string& pattern) {
-    try {
-      compiled(pattern);
-      return false;
-    } catch (const Error& error) {
-      reasons.emplace_back(error.what());
-      return true;
-    }
-  };
-  oom_patterns.erase(std::remove_if(oom_patterns.begin(), oom_patterns.end(), is_refused), oom_patterns.end());
-  return reasons;
-}
-
 bool LineReader::fits_own_pattern(std::string_view line) const {
   return std::any_of(own_.begin(), own_.end(), [line](const auto& own) { return RE2::PartialMatch(line, *own); });
 }

@@ -51,9 +51,6 @@ class LineReader {
   std::vector<std::shared_ptr<const re2::RE2>> own_;
 };
 
-// Takes out the patterns that LineReader refuses; returns why, a line for each.
-std::vector<std::string> take_out_refused_patterns(std::vector<std::string>& oom_patterns);
-
 // Takes the name of a host off the begin of each line that has one: "worker-1: ". Lines that have nothing else go.
 void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::string>& lines);
 

@@ -182,7 +182,7 @@ void Journal::check_schema(Mode mode) {
     if (!ours && !may_be_damaged && (error_.empty() || sqlite3_errcode(db_) == SQLITE_NOTADB)) throw no_journal();
   }
   const std::optional<Json> schema = meta("schema");
-  const bool is_schema = schema && schema->is_number_integer() && *schema >= kOldestJournalSchema;
+  const bool is_schema = schema && schema->is_number_integer() && *schema >= 1;
   if (may_be_damaged && !is_schema) return;
   if (!may_be_damaged) throw_error();
   if (!schema) throw no_journal();
@@ -190,19 +190,15 @@ void Journal::check_schema(Mode mode) {
     throw Error(DSAT_INTERNAL,
                 fmt::format("journal {}: its schema is not a version number; {}", file_.string(), kRepairRemedy));
   }
-  if (*schema > kJournalSchema) {
-    throw Error(fmt::format("{}: journal schema {}, this dsat reads {} to {}; use the version that wrote it",
-                            file_.string(), schema->dump(), kOldestJournalSchema, kJournalSchema));
+  if (*schema != kJournalSchema) {
+    throw Error(fmt::format("{}: journal schema {}, this dsat reads {}; use the version that wrote it", file_.string(),
+                            schema->dump(), kJournalSchema));
   }
   if (may_be_damaged) return;  // its rows may not be readable
   Statement last(*this, "SELECT max(seq) + 1 FROM events");
   if (last.row()) next_seq_ = last.get_integer(0);
   throw_error();
 }
-
-// From 1 to 2: schema 1 has the same tables and lacks the row `searches`. A row that is absent means one searcher, and
-// the study that is taken up writes it.
-void Journal::upgrade() { put_meta("schema", kJournalSchema); }
 
 // SQLite asks after every failed try. Returns 0 to give up.
 int Journal::wait_for_lock(int tries) {

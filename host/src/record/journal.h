@@ -26,10 +26,8 @@ struct sqlite3;
 
 namespace dsat::host {
 
-// We write schema 2, whose events may be those of several searchers, and also read 1. Resuming a study upgrades its
-// journal to 2 (Journal::upgrade).
-inline constexpr int kJournalSchema = 2;
-inline constexpr int kOldestJournalSchema = 1;
+// A change that a released dsat would read wrongly gets the next number. A journal of another number is refused.
+inline constexpr int kJournalSchema = 1;
 
 inline constexpr const char* kRepairRemedy =
     "`dsat-host check DIR --repair` goes back to the last whole turn, or put a copy of the file back";
@@ -96,9 +94,6 @@ class Journal {
   void put_state(Phase phase, uint64_t seq, const std::string& state);
   void remove_state(Phase phase, uint64_t seq);
   void remove_states(Phase phase);
-
-  // Makes a journal of any schema that we read one of kJournalSchema, in the turn that takes its study up.
-  void upgrade();
 
   // From here on every read sees the journal as it is now, whatever its host writes meanwhile.
   void hold_snapshot() { execute("BEGIN"); }

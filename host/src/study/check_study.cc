@@ -31,8 +31,7 @@ std::string wrong_with(const std::string& key, const Meta& meta) {
   const auto row = meta.find(key);
   if (row == meta.end()) return key == "plan" || key == "schema" ? "the " + key + " is lost" : "";
   try {
-    if (key == "schema" && config::whole_number<int>(row->second) < kOldestJournalSchema)
-      return "the schema is damaged";
+    if (key == "schema" && config::whole_number<int>(row->second) != kJournalSchema) return "the schema is damaged";
     if (key == "plan") plan_from_json(row->second);
     if (key == "searches") Searches{row->second};
     if (key == "max_trials") config::whole_number<int>(row->second);

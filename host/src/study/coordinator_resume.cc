@@ -149,7 +149,6 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
     if (reason) end_study(StudyStatus::no_best, *reason);
   }
   keep_state_versions();
-  journal_.upgrade();
   journal_.put_meta("plan", to_json(plan_));
   Json settings = settings_of(plan_);
   if (const std::vector<std::string> names = searches_.names(); !names.empty()) settings["searchers"] = names;

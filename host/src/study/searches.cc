@@ -22,7 +22,7 @@ Searches::Searches(const std::optional<Json>& stored) : all_(1) {
         search.end = SearchEnd{config::whole_number<uint64_t>(end.at("first_untold")),
                                end.at("reason").get<std::string>(), end.at("of_time").get<bool>()};
       }
-      search.counts_from = config::whole_number_at<uint64_t>(one, "counts_from").value_or(0);
+      search.counts_from = config::whole_number<uint64_t>(one.at("counts_from"));
       all.push_back(std::move(search));
     }
     if (!all.empty()) all_ = std::move(all);

@@ -16,7 +16,6 @@
 #include "command/command_template.h"
 #include "dsat/base/affix.h"
 #include "dsat/host/facts.h"
-#include "outputs/log_lines.h"
 #include "plan/device_hours.h"
 #include "plan/experiment_files.h"
 #include "plan/plan.h"
@@ -209,10 +208,6 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   }
   Plan plan = plan_from_json(*stored);
   plan.dir = dir;
-  // An earlier dsat knew other expressions, and a resume is given no new ones.
-  for (const std::string& reason : take_out_refused_patterns(plan.oom_patterns)) {
-    plan.notices.push_back("this pattern of the study is not used any more: " + reason);
-  }
   if (plan.simulation && !plan.simulation->surface) {
     throw Error("this study was simulated by a program of its own: dsat-host cannot resume it");
   }

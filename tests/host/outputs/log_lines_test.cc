@@ -157,16 +157,6 @@ TEST(LogLines, RefusesAPatternThatIsNone) {
   EXPECT_THAT(why("[z-a]"), HasSubstr("z-a"));
 }
 
-// A study of an earlier dsat is resumed without what is refused today.
-TEST(LogLines, TakesOutWhatIsRefused) {
-  std::vector<std::string> patterns{"pool .* exhausted", "^(?!warn).*pool", "(a"};
-  const std::vector<std::string> reasons = take_out_refused_patterns(patterns);
-  EXPECT_EQ(patterns, std::vector<std::string>{"pool .* exhausted"});
-  ASSERT_EQ(reasons.size(), 2u);
-  EXPECT_THAT(reasons[0], StartsWith("--oom-pattern '^(?!warn).*pool': "));
-  EXPECT_TRUE(take_out_refused_patterns(patterns).empty());
-}
-
 // Patterns that a search with steps back would not end for, on one line of a megabyte: it ends, which is the test.
 TEST(LogLines, NoPatternAndNoLineTakesForEver) {
   const LineReader reader({"(a+)+#$", "(x|xx|[xy])*z", ".*.*.*b"});

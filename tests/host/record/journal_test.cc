@@ -149,7 +149,7 @@ TEST_F(JournalTest, RefusesWhatIsNoJournalOfThisSchema) {
   { open(); }
   EXPECT_THAT(error_of([&] { Journal::create(dir()); }), HasSubstr("holds another study"));
   sql("UPDATE meta SET value = '7' WHERE key = 'schema'");
-  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("journal schema 7, this dsat reads 1 to 2"));
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("journal schema 7, this dsat reads 1;"));
   EXPECT_THAT(why_not(Journal::Mode::read_only), HasSubstr("journal schema 7"));
 }
 

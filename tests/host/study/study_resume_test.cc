@@ -135,28 +135,6 @@ TEST_F(StudyResumeTest, APluginsProcessGetsMoreTimeAndMemory) {
   EXPECT_EQ(plan.plugin_memory_bytes, uint64_t{8} << 30);
 }
 
-// As a dsat wrote it that knew other regular expressions.
-TEST_F(StudyResumeTest, APatternThatIsRefusedTodayIsLeftOut) {
-  StudyOptions options = scripted(Json::object());
-  options.oom_patterns = {"pool exhausted"};
-  { ASSERT_TRUE(Study::create(options).ok()); }
-  {
-    const std::unique_ptr<Journal> journal = Journal::open(dir() / "run", Journal::Mode::open);
-    Json plan = journal->meta("plan").value();
-    ASSERT_EQ(plan.at("oom_patterns").size(), 1u);
-    plan["oom_patterns"] = {"^(?!warn).*pool", "pool exhausted"};
-    journal->put_meta("plan", plan);
-    journal->commit();
-  }
-  auto study = Study::resume(dir() / "run", resume_options());
-  ASSERT_TRUE(study.ok()) << study.status().message();
-  StudyLog log;
-  EXPECT_EQ(study.value()->run(log).status, StudyStatus::no_best);
-  ASSERT_FALSE(log.logs.empty());
-  EXPECT_THAT(log.logs.front().second, HasSubstr("not used any more: --oom-pattern '^(?!warn).*pool'"));
-  EXPECT_EQ(Journal::open(dir() / "run", Journal::Mode::read_only)->meta("plan")->at("oom_patterns").size(), 1u);
-}
-
 TEST_F(StudyResumeTest, APluginFileThatHasChangedRunsOnlyWithTheUsersWord) {
   const fs::path copy = dir() / "libscripted.so";
   fs::copy_file(fixture_plugin("scripted"), copy);
