@@ -27,7 +27,7 @@ Time latest_moment(const StudyFacts& facts, bool simulated);
 Progress progress_of(const StudyFacts& facts, Time now);
 std::vector<BestStep> best_path(const StudyFacts& facts);
 // `spent_hours`: of all runs that have ended; nullopt: those of the last runs are summed.
-Payback payback_of(const StudyFacts& facts, std::optional<double> spent_hours);
+Payback payback_of(const StudyFacts& facts, double spent_hours);
 
 std::vector<StageFacts> stage_facts(const StudyFacts& facts, const std::vector<Trial>& trials,
                                     const MemoryEstimates& estimates);

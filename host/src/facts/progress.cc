@@ -140,13 +140,13 @@ std::vector<BestStep> best_path(const StudyFacts& facts) {
   return path;
 }
 
-Payback payback_of(const StudyFacts& facts, std::optional<double> spent_hours) {
+Payback payback_of(const StudyFacts& facts, double spent_hours) {
   constexpr double kHour = 3600, kHoursADay = 24;
   Payback payback;
-  payback.spent_device_hours = spent_hours.value_or(0);
+  payback.spent_device_hours = spent_hours;
   for (const TrialRecord& record : facts.record.trials) {
     const std::optional<double>& seconds = facts.trials[record.id].run_seconds;
-    if (spent_hours && !record.ended_at.empty()) continue;
+    if (!record.ended_at.empty()) continue;
     if (seconds) payback.spent_device_hours += *seconds / kHour * static_cast<double>(facts.trials[record.id].devices);
   }
   const std::optional<double> faster = speedup(facts);

@@ -31,9 +31,9 @@ double device_hours(const std::vector<Trial>& trials) {
   return hours;
 }
 
-double spent_device_hours(Journal& journal, const std::vector<Trial>& trials) {
+double spent_device_hours(Journal& journal) {
   const Json stored = journal.meta(kSpentDeviceHours).value_or(Json());
-  return stored.is_number() ? stored.get<double>() : device_hours(trials);
+  return stored.is_number() ? stored.get<double>() : 0;
 }
 
 bool is_spent(const std::string& budget, double hours) {

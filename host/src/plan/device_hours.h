@@ -19,9 +19,8 @@ double parse_device_hours(const std::string& text);
 double device_hours(const TrialRecord& record, const std::string& ended_at);
 // The cost of the last runs of all trials. One that still runs costs nothing yet.
 double device_hours(const std::vector<Trial>& trials);
-// The cost of all runs of all trials, from the journal's row. A journal of an earlier version has none: then the last
-// runs are summed.
-double spent_device_hours(Journal& journal, const std::vector<Trial>& trials);
+// The cost of all runs of all trials, from the journal's row; 0: no run has ended.
+double spent_device_hours(Journal& journal);
 
 // Is the budget spent with so many hours? An empty one is none. Throws as parse_device_hours does.
 bool is_spent(const std::string& budget, double hours);

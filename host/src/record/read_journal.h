@@ -5,7 +5,6 @@
 #define DSAT_HOST_RECORD_READ_JOURNAL_H_
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +14,10 @@ namespace dsat::host {
 
 struct JournalReading {
   StudyRecord record;
-  std::vector<Trial> trials;  // those of the record, with what only the study needs
-  Json plan;                  // as written, but for what shown_settings leaves out; no plugin is needed to read it
-  std::string own;            // the identity of the user's own configuration; empty: unknown
-  std::optional<double> spent_device_hours;  // of all runs that have ended; nullopt: a study of an earlier version
+  std::vector<Trial> trials;      // those of the record, with what only the study needs
+  Json plan;                      // as written, but for what shown_settings leaves out; no plugin is needed to read it
+  std::string own;                // the identity of the user's own configuration; empty: unknown
+  double spent_device_hours = 0;  // of all runs that have ended
 };
 
 JournalReading read_journal(const std::filesystem::path& dir);

@@ -10,6 +10,7 @@
 #include "dsat/base/files.h"
 #include "dsat/config/json.h"
 #include "dsat/host/rescue.h"
+#include "plan/device_hours.h"
 #include "plan/plan.h"
 #include "record/check_rows.h"
 #include "record/journal.h"
@@ -125,10 +126,11 @@ fs::path keep_copy(const fs::path& dir) {
 }
 
 void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows& rows, const Searches& searches) {
-  // What was spent: where that row is lost, it is summed anew from the trials that are left.
   for (const char* key : {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns", kSpentDeviceHours}) {
     if (const auto at = found.meta.find(key); at != found.meta.end()) fresh.put_meta(key, at->second);
   }
+  // Where the row of what was spent is lost, it is summed anew from the trials that are left.
+  if (found.meta.count(kSpentDeviceHours) == 0) fresh.put_meta(kSpentDeviceHours, device_hours(rows.trials));
   fresh.put_meta("searches", searches.to_json());
   for (const Trial& trial : rows.trials) fresh.put_trial(trial);
   Json profile;

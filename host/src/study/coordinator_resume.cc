@@ -113,7 +113,7 @@ void Coordinator::take_up(std::vector<Trial> trials, std::vector<JournalEvent> e
   profile_ = journal_.meta("profile").value_or(Json());
   failures_.restore_restarts(meta_as<std::map<uint64_t, int>>("restarts"));
   failures_.restore_reruns(meta_as<std::set<uint64_t>>("infrastructure_reruns"));
-  spent_device_hours_ = spent_device_hours(journal_, trials);
+  spent_device_hours_ = spent_device_hours(journal_);
   searches_ = Searches(journal_.meta("searches"));
   trusts_folders_ = journal_.meta(kTrustsFolders).has_value();
   // A searcher that has not begun is replaced, and that is all.

@@ -217,7 +217,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   if (options.plugin_memory_bytes) plan.plugin_memory_bytes = options.plugin_memory_bytes;
   const std::optional<SearchEnd> end = Searches(journal->meta("searches")).current().end;
   std::optional<EndedStudy> already =
-      ended_study(dir, options, plan, spent_device_hours(*journal, journal->trials()), end.has_value() && end->of_time);
+      ended_study(dir, options, plan, spent_device_hours(*journal), end.has_value() && end->of_time);
   if (!already) load_plugins(plan, journal->last_phase(), options);
   if (!already && !plan.simulation) {
     renew_slots(plan, options.environment);

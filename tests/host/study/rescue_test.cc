@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include "plan/device_hours.h"
 #include "record/plan_copy.h"
 #include "study_fixture.h"
 #include "support/error_of.h"
@@ -259,6 +260,13 @@ TEST_F(RescueTest, ARepairKeepsWhatWasSpent) {
   sql("UPDATE meta SET value = '[' WHERE key = 'restarts'");
   repair();
   EXPECT_EQ(Journal::open(run_dir(), Journal::Mode::read_only)->meta("spent_device_hours"), Json(12.5));
+}
+
+TEST_F(RescueTest, ARepairSumsWhatWasSpentWhereTheRowIsLost) {
+  sql("UPDATE meta SET value = '[' WHERE key = 'spent_device_hours'");
+  repair();
+  const auto journal = Journal::open(run_dir(), Journal::Mode::read_only);
+  EXPECT_EQ(journal->meta("spent_device_hours"), Json(device_hours(journal->trials())));
 }
 
 TEST_F(RescueTest, WithoutACopyALostPlanIsOneLine) {

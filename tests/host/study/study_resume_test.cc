@@ -88,7 +88,7 @@ TEST_F(StudyResumeTest, ASpentBudgetIsRaisedByABudgetAlone) {
     trial.record.ended_at = "2026-01-01T02:00:00.000000Z";
     session.journal->begin();
     session.journal->put_trial(trial);
-    session.journal->put_meta("spent_device_hours", nullptr);  // as in a journal of an earlier version
+    session.journal->put_meta("spent_device_hours", 2.0);
     session.journal->commit();
   }
   const auto first_line = [&](int max_trials, const std::string& budget) {
