@@ -1,17 +1,16 @@
-// The table of out-of-memory texts and other known causes, by families of tools. log_lines.cc looks for them.
-// START stands for a message's begin.
+// The table of texts that report an out-of-memory error or another known cause, grouped by tool. log_lines.cc uses it.
 #include "outputs/failure_patterns.h"
 
 namespace dsat::host {
 
 namespace {
 
-// A message begins with the line, or behind "ERROR: ", "worker-1: ", "[trainer] ", "| ".
+// The begin of a message: the begin of the line, or the text behind "ERROR: ", "worker-1: ", "[trainer] ", "| ".
 #define START R"((?:^ *|: |\] |\| | - ))"
-// Who speaks of the port where the ranks meet; an exception may come from any library that listens there. A script that
-// goes on without a port of its own says so in other words.
+// The code that opens the port where the ranks meet, or any exception, since any library may listen there. A script
+// that goes on without its own port prints other text.
 #define RENDEZVOUS R"(c10d|TCPStore|[Ss]erver socket|^[\w.]+(?:Error|Exception): )"
-// The modules of an exception, or none. The first is not "ray", whose exception tells of the machine's memory.
+// The modules of an exception, or nothing. Ray is excluded, because its exception is about the machine's memory.
 #define NOT_RAY R"((?:(?:[^\Wr]|r[^\Wa]|ra[^\Wy]|ray\w)[\w.]*[.:])?)"
 // torch's names of device backends.
 #define DEVICE R"((?:CUDA|HIP|XPU|NPU|MUSA|MLU|GCU|MPS|MPS backend|PrivateUse1|GPU))"
@@ -26,7 +25,7 @@ constexpr auto kNotStdout = Where::not_stdout;
 
 const std::vector<FailurePattern>& failure_patterns() {
   static const std::vector<FailurePattern> table{
-      // What only looks like one. These rows come first and shield the line from all below.
+      // Texts that only look like a cause. These rows come first and protect the line from all rows below.
       {kNothing, kAny, "+ ", R"(^\++ )", "a shell with -x: it repeats the script, comments included"},
       {kNothing, Where::not_stderr, "{", R"(^\{.*["'].*\},?$)", "a record that the script prints: data"},
       {kNothing, Where::not_stderr, "['", R"(^\['.*\],?$)", "a list of texts, likewise"},
@@ -57,7 +56,7 @@ const std::vector<FailurePattern>& failure_patterns() {
       {kDevice, kAny, "at line ", R"(^Error out of memory at line \d+ in file)", "bitsandbytes"},
       {kDevice, kAny, "PT_DEVMEM", R"(PT_DEVMEM (?:Allocation failed|OOM))", "Gaudi"},
 
-      // The driver, and kernels that ask it.
+      // The driver, and the kernels that call it.
       {kDevice, kAny, "out of memory",
        R"(\b(?:CUDA|Cuda|cuda|HIP|hip|XPU|ROCm) ?(?:driver |runtime |API |kernel )?[Ee]rror)"
        R"((?: ?\([^)]*\))?(?: at [^:]*)? ?: ?'?out of memory)",
@@ -100,7 +99,7 @@ const std::vector<FailurePattern>& failure_patterns() {
       {kHost, kAny, "ork: ", R"(\bfork: (?:retry: )?Cannot allocate memory)", "a shell"},
       {kHost, kAny, "unable to mmap", R"(unable to mmap \d+ bytes .*Cannot allocate memory)", "torch: a mapped file"},
 
-      // Who kills for it.
+      // Programs that kill a process for its use of memory.
       {kHost, kAny, "ray.exceptions.", R"(\bray\.exceptions\.OutOfMemoryError: )", "Ray"},
       {kHost, kAny, "oom", R"(Detected [1-9]\d* oom[_-]kill event)", "Slurm"},
       {kHost, kAny, "Out Of Memory", R"(\btasks? [\d,-]+: Out Of Memory)", "srun"},
@@ -110,7 +109,7 @@ const std::vector<FailurePattern>& failure_patterns() {
       {kHost, kAny, "oom-kill:", R"(\boom-kill:constraint=)", "the kernel"},
       {kHost, kAny, "OOMKilled", R"(Reason: +OOMKilled|OOMKilled"?[:=] *"?[Tt]rue)", "Kubernetes, Docker"},
 
-      // What else decides an outcome.
+      // Other causes that decide an outcome.
       {LineMeaning::address_in_use, kNotStdout, "EADDRINUSE", RENDEZVOUS, "sockets"},
       {LineMeaning::address_in_use, kNotStdout, "ddress already in use", RENDEZVOUS, "sockets"},
       {LineMeaning::killed, kAny, "return code = -9", nullptr, "deepspeed"},
@@ -122,7 +121,7 @@ const std::vector<FailurePattern>& failure_patterns() {
       {LineMeaning::killed, kAny, "DataLoader worker",
        R"(DataLoader worker \(pid.*(?:killed by signal: Killed|exited unexpectedly))", "torch's loader"},
 
-      // Who wrote a line: the launcher, or a rank that only lost its peer.
+      // Lines of a launcher, of a library at exit, and of a rank that only lost its peer.
       {LineMeaning::epilogue, kAny, "launch.py:", R"(launch\.py:\d+:sigkill_handler)", "deepspeed"},
       {LineMeaning::epilogue, kAny, "exits with return code", nullptr, "deepspeed"},
       {LineMeaning::epilogue, kAny, "failed (exitcode", nullptr, "torchrun"},

@@ -1,5 +1,5 @@
-// What a line of a trial's output means: one table of the texts by which tools report that memory ran out, that a port
-// is taken, that a process was killed; and of the texts that only look like one of those.
+// The table of texts by which tools report that memory ran out, that a port is taken or that a process was killed, and
+// of texts that only look like it. LineMeaning is what such a text means.
 //
 // To add a text, add a row to failure_patterns.cc; docs/trial.md describes the columns. Threading: constant data.
 #ifndef DSAT_HOST_OUTPUTS_FAILURE_PATTERNS_H_
@@ -12,37 +12,37 @@
 namespace dsat::host {
 
 enum class LineMeaning {
-  nothing,         // it looks like a shortage of memory and is none: outweighs the next two
+  nothing,         // looks like a shortage of memory but is none; cancels the next two
   device_memory,   // out of memory on the device
   host_memory,     // out of memory on the machine
-  address_in_use,  // the rendezvous port is another program's
+  address_in_use,  // another program has the rendezvous port
   killed,          // a process was ended by SIGKILL
-  peer_lost,       // this rank failed because another one had
-  launcher,        // the launcher speaks, not the script
-  remark,          // a library's words at any end: they tell no cause
-  epilogue,        // the launcher's account of the ranks that died begins
+  peer_lost,       // this rank failed because another rank had failed
+  launcher,        // the launcher wrote the line, not the script
+  remark,          // libraries print the line at any end, so it is no cause
+  epilogue,        // the launcher's list of the ranks that died begins
 };
 
-// Which output a row is looked for in.
+// The streams in which a row is looked for.
 enum class Where {
   anywhere,
-  not_stdout,  // a script may print such words on standard output as data
-  not_stderr,  // the row describes such data, and no script prints data on standard error
+  not_stdout,  // on standard output a script may print such text as data
+  not_stderr,  // the row describes data, which no script prints on standard error
 };
 
 struct FailurePattern {
   LineMeaning meaning;
   Where where;
-  const char* needle;  // a part of the text that must be there: the quick test
-  const char* regex;   // what must be around it, in the line without its prefix (RE2's syntax); nullptr: nothing
-  const char* source;  // who writes it
+  const char* needle;  // text that the line must contain; tested first because it is fast
+  const char* regex;   // RE2 pattern for the line without its prefix; nullptr: the needle is enough
+  const char* source;  // the tool that writes the text
 };
 
-// A line has the meanings of all rows that fit.
+// A line has the meanings of all rows that match it.
 const std::vector<FailurePattern>& failure_patterns();
 
-// What launchers and loggers write before a line, as regular expressions: a rank, a time, a level. They are taken off
-// the front, one after another, before a row's regex is tried.
+// Regular expressions for what launchers and loggers write before a line: a rank, a time, a level. All of them are
+// removed from the front of a line before a row's regex is tried.
 const std::vector<const char*>& line_prefixes();
 
 }  // namespace dsat::host

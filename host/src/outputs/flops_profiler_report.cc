@@ -1,5 +1,4 @@
-// Reads the report's summary, line by line, into named numbers in basic units.
-// The canonical metrics follow from those numbers.
+// Reads the report's summary, line by line, into named numbers in basic units. The metrics are computed from these.
 #include "outputs/flops_profiler_report.h"
 
 #include <fmt/format.h>
@@ -19,7 +18,7 @@ namespace dsat::host {
 
 namespace {
 
-// A summary line's value in basic units: seconds, FLOP/s, a plain count.
+// The values of the summary by name, in basic units: seconds, FLOP/s, counts.
 using Summary = std::map<std::string, double, std::less<>>;
 
 struct Unit {
@@ -53,7 +52,7 @@ std::optional<double> factor_of(std::string_view unit) {
   return std::nullopt;
 }
 
-// "81.9 TFLOPS", "34.09 us", "433.07"; nullopt: no such thing.
+// Parses "81.9 TFLOPS", "34.09 us", "433.07"; nullopt: the text is no such value.
 std::optional<double> value_of(std::string_view text) {
   double number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -62,7 +61,7 @@ std::optional<double> value_of(std::string_view text) {
   return factor && std::isfinite(number * *factor) ? std::optional<double>(number * *factor) : std::nullopt;
 }
 
-// Without the formula after " = ", and with "GPU" for a device.
+// Removes the formula after " = ", and writes "GPU" for "gpu" and "device".
 std::string name_of(std::string_view name) {
   std::string result(trim(name.substr(0, name.find(" = "))));
   for (const std::string_view old : {"per gpu", "per device"}) {
@@ -72,7 +71,7 @@ std::string name_of(std::string_view name) {
   return result;
 }
 
-// The lines between the heading and the profile by module. Throws Error: the report ends before that.
+// Reads the lines between the heading and the profile by module. Throws Error: the report ends before that.
 Summary read_summary(std::string_view text, const std::string& file_name) {
   Summary summary;
   while (!text.empty()) {
@@ -139,7 +138,7 @@ TrialReport read_flops_report(std::string_view text, const std::string& file_nam
     report.metrics["FLOPS_per_gpu"] = *flops_per_gpu;
   } else if (forward_flops) {
     report.metrics["FLOPS_per_gpu"] =
-        3 * *forward_flops / iteration;  // the backward pass is taken for two forward ones
+        3 * *forward_flops / iteration;  // the backward pass is counted as two forward passes
   }
   if (const auto size = count_in(summary, "world size")) report.world_size = *size;
   keep_plausible(file_name, report);
@@ -149,7 +148,7 @@ TrialReport read_flops_report(std::string_view text, const std::string& file_nam
 
 TrialReport read_flops_model_info(std::string_view text, const std::string& file_name) {
   const Summary summary = read_summary(text, file_name);
-  // The whole model's, where the report knows it: with model parallelism a device holds a part.
+  // With model parallelism a device holds a part of the model, so the figure for the whole model is preferred.
   auto params = count_in(summary, "params of model");
   if (!params) params = count_in(summary, "params per GPU");
   if (!params) throw Error(file_name + " tells no params per GPU: it is none of DeepSpeed's flops profiler");

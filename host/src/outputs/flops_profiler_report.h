@@ -1,7 +1,7 @@
-// The text report of DeepSpeed's flops profiler: what is left to tune by where a script writes no metrics.
+// The text report of DeepSpeed's flops profiler. A trial whose script writes no metrics is measured by this report.
 //
-// Read in the wording of every DeepSpeed that reports whole iterations ("params per gpu", "params per GPU", "params per
-// device"; "FLOPS per GPU" with and without the formula after it). Threading: pure functions.
+// The wording of every DeepSpeed version that reports whole iterations is understood ("params per gpu", "params per
+// GPU", "params per device"; "FLOPS per GPU" with and without a formula). Threading: pure functions.
 #ifndef DSAT_HOST_OUTPUTS_FLOPS_PROFILER_REPORT_H_
 #define DSAT_HOST_OUTPUTS_FLOPS_PROFILER_REPORT_H_
 
@@ -13,15 +13,15 @@
 
 namespace dsat::host {
 
-// flops_profiler is enabled and writes to a file.
+// Whether flops_profiler is enabled and writes to a file.
 bool asks_for_flops_report(const Json& config);
 
-// Canonical metrics of the one iteration that was profiled, which is one micro step: latency is that of an optimizer
-// step, all micro steps of `config`'s accumulation. Throws dsat::Error: torn, or the forward pass alone (DeepSpeed
+// Returns canonical metrics. The report is about one micro step; latency is that of an optimizer step, with all micro
+// steps of `config`'s accumulation. Throws dsat::Error: the report is torn, or has only the forward pass (DeepSpeed
 // times the rest only with wall_clock_breakdown).
 TrialReport read_flops_report(std::string_view text, const std::string& file_name, const Json& config);
 
-// The same report in place of a model-information result: num_params and what else it has of the model.
+// Reads num_params and the other figures of the model, for a trial that writes no model-information result.
 TrialReport read_flops_model_info(std::string_view text, const std::string& file_name);
 
 }  // namespace dsat::host

@@ -1,5 +1,5 @@
-// Looks at the last traceback: its first frame shows whose it is, its last line what happened. A launcher's traceback
-// that reports a failed child is the script's failure, and so is any failure after another traceback.
+// The first frame of the only traceback shows whose traceback it is, and its last line shows what happened. If a
+// launcher's traceback reports a failed child, or if there is another traceback, the failure is the script's.
 #include "outputs/launcher_failure.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace dsat::host {
 namespace {
 
 struct LauncherCode {
-  std::string_view path;  // a part of a frame's line
+  std::string_view path;  // part of the line of a frame
   std::string_view name;
 };
 constexpr LauncherCode kLaunchers[] = {
@@ -31,10 +31,10 @@ bool begins_traceback(const std::string& line) { return contains(line, "Tracebac
 
 bool is_traceback_frame(const std::string& line) { return contains(line, "  File \"") && contains(line, "\", line "); }
 
-// Python's own way into a program: `python -m`.
+// The frames by which `python -m` enters a program.
 bool is_entry(const std::string& line) { return contains(line, "<frozen runpy>") || contains(line, "/runpy.py\""); }
 
-// What a launcher raises when the script has failed.
+// The exceptions that a launcher raises when the script has failed.
 bool reports_child(std::string_view line) {
   return contains(line, "ChildFailedError") || contains(line, "CalledProcessError") ||
          contains(line, "SignalException") || contains(line, "KeyboardInterrupt");

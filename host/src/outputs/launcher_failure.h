@@ -1,5 +1,4 @@
-// A launcher that failed by itself, before or beside the script: its own traceback, and no word of a rank that died.
-//
+// Recognises a launcher that failed by itself: it left a traceback, and no message about a rank that died.
 // Threading: pure function. Errors: none.
 #ifndef DSAT_HOST_OUTPUTS_LAUNCHER_FAILURE_H_
 #define DSAT_HOST_OUTPUTS_LAUNCHER_FAILURE_H_
@@ -9,7 +8,7 @@
 
 namespace dsat::host {
 
-// "torchrun failed by itself: AttributeError: ..."; empty: it did not. `lines`: of standard error, printable.
+// Returns "torchrun failed by itself: AttributeError: ...", or "" if it did not. `lines`: standard error, printable.
 std::string launcher_failure(const std::vector<std::string>& lines);
 
 }  // namespace dsat::host

@@ -14,12 +14,12 @@ namespace dsat::host {
 
 namespace {
 
-// What a user's pattern may take once it is compiled: some twenty thousand of RE2's instructions.
+// A limit for one compiled user pattern: about twenty thousand RE2 instructions.
 constexpr int64_t kMostPatternBytes = 1 << 20;
 
 struct Row {
   const FailurePattern* pattern;
-  std::unique_ptr<const RE2> regex;  // nullptr: the needle alone tells
+  std::unique_ptr<const RE2> regex;  // nullptr: the needle is enough
 };
 
 const std::vector<Row>& rows() {
@@ -43,7 +43,7 @@ bool fits_row(const Row& row, std::string_view line) {
   return row.regex == nullptr || RE2::PartialMatch(without_prefixes(line), *row.regex);
 }
 
-// The lines of a traceback between its frames: the script's own source, and marks below it.
+// Recognises the lines of a traceback between its frames: the script's source, and the marks below it.
 class QuotedSource {
  public:
   bool holds(std::string_view raw) {
@@ -62,7 +62,7 @@ class QuotedSource {
   size_t frame_indent_ = 0;
 };
 
-// What RE2 lacks of what other syntaxes have, by how it is written; else its own words.
+// Says which feature of other regular-expression syntaxes RE2 lacks; otherwise returns RE2's own message.
 std::string lack_of(const RE2& regex) {
   const std::string& written = regex.error_arg();
   const bool looks = written.rfind("(?", 0) == 0;

@@ -1,8 +1,8 @@
-// Reads the lines of a log by the table of failure_patterns.h and by the user's own patterns of an out-of-memory
-// message.
+// Finds the meaning of each line of a log, by the table of failure_patterns.h and by the user's own patterns
+// (--oom-pattern).
 //
-// Prefixes of launchers and loggers are taken off a line, and a traceback's quoted source has no meaning. RE2 takes
-// linear time for any pattern, so that a log costs time by its length alone.
+// Prefixes of launchers and loggers are ignored, and so is the source code in a traceback. RE2 takes linear time for
+// any pattern, so a log is read in time linear in its length.
 // Threading: immutable once made. Errors: the constructor throws dsat::Error, "--oom-pattern ...".
 #ifndef DSAT_HOST_OUTPUTS_LOG_LINES_H_
 #define DSAT_HOST_OUTPUTS_LOG_LINES_H_
@@ -20,7 +20,7 @@ class RE2;
 
 namespace dsat::host {
 
-// What a log holds: one of a process's streams, or both.
+// The stream or streams of a process that a log holds.
 enum class LogStream { standard_output, standard_error, both };
 
 // The meanings of one line.
@@ -39,10 +39,10 @@ class Meanings {
 
 class LineReader {
  public:
-  // `oom_patterns`: regular expressions in RE2's syntax; a line that one of them fits reports a shortage on the device.
+  // `oom_patterns`: regular expressions in RE2's syntax; a line that matches one reports a shortage of device memory.
   explicit LineReader(const std::vector<std::string>& oom_patterns = {});
 
-  // The meanings of each of `lines`, which are printable and in the log's order.
+  // Returns the meanings of each line. `lines` are printable and in the log's order.
   std::vector<Meanings> read(const std::vector<std::string>& lines, LogStream stream) const;
 
  private:
@@ -51,10 +51,10 @@ class LineReader {
   std::vector<std::shared_ptr<const re2::RE2>> own_;
 };
 
-// Takes the name of a host off the begin of each line that has one: "worker-1: ". Lines that have nothing else go.
+// Removes a host's name, "worker-1: ", from the front of each line. Lines that are empty afterwards are removed.
 void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::string>& lines);
 
-// The line without what a launcher or a logger wrote before it.
+// Returns the line without what a launcher or a logger wrote before it.
 std::string_view without_prefixes(std::string_view line);
 
 }  // namespace dsat::host

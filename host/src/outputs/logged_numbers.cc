@@ -1,4 +1,4 @@
-// A rate or a time is positive, finite and below what any machine reaches.
+// A rate or a time is positive, finite and smaller than any machine can reach.
 #include "outputs/logged_numbers.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace dsat::host {
 
 namespace {
 
-constexpr double kMostValue = 1e15;  // more is no measurement
+constexpr double kMostValue = 1e15;  // a larger value is no measurement
 
 }  // namespace
 

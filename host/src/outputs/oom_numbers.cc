@@ -1,5 +1,4 @@
-// One regular expression for each wording of each number, from torch 1.0 to today's and its relatives.
-// The forms are those that docs/real-deepspeed.md lists.
+// One regular expression for each wording of each number, from torch 1.0 to today. docs/real-deepspeed.md lists them.
 #include "outputs/oom_numbers.h"
 
 #include <fmt/format.h>
@@ -17,14 +16,14 @@ namespace dsat::host {
 
 namespace {
 
-// No device has more; "more than 1EB memory" is an overflow, not a request.
+// No device has more memory. "more than 1EB memory" is an overflow, not a request.
 constexpr double kMostDeviceBytes = 1e15;
-// Messages round to two digits behind the point.
+// Messages round to two decimals.
 constexpr double kRounding = 1.01;
 
-// A size as these messages print it: number in group 1, unit in group 2.
+// A size as these messages print it: the number in group 1, the unit in group 2.
 #define SIZE R"(([\d.,]*\d)\.? ?((?:[KMGT]i?)?B|bytes)?)"
-// The same at the end of a form: what follows is no other unit.
+// A size at the end of a form; no other letters follow.
 #define LAST_SIZE SIZE R"((?:[^A-Za-z]|$))"
 
 struct Form {
@@ -46,7 +45,7 @@ const Form kForms[] = {
     {&OomNumbers::allocated, R"(; in use )" LAST_SIZE},  // dsat-trial
     {&OomNumbers::reserved, SIZE R"( reserved in total)"},
     {&OomNumbers::reserved, SIZE R"( cached)"},  // torch to 1.3
-    // The limit of a memory fraction lies below the device's memory: it goes first.
+    // The limit of a memory fraction is lower than the device's memory, so its form comes first.
     {&OomNumbers::total, R"(free[.;] )" SIZE R"( allowed)"},
     {&OomNumbers::total, SIZE R"( total capacity)"},
     {&OomNumbers::total, R"(total capac\w*ty of )" LAST_SIZE},  // torch 2.1 misspells it

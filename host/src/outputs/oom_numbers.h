@@ -1,7 +1,7 @@
-// The numbers of an out-of-memory message: what was wanted, what was taken already, what there is.
+// Reads the numbers in an out-of-memory message.
 //
-// Purpose: a configuration that ran out of memory needs more than it had when it failed plus what it asked for then.
-//   That is a lower bound of its peak, which the memory models take in beside the peaks that were measured.
+// A configuration that ran out of memory needs at least what was allocated when it failed plus what it asked for. The
+// memory models use this lower bound of the peak beside measured peaks.
 // Units: bytes. Threading: pure functions. Errors: none; a number that makes no sense is left out.
 #ifndef DSAT_HOST_OUTPUTS_OOM_NUMBERS_H_
 #define DSAT_HOST_OUTPUTS_OOM_NUMBERS_H_
@@ -14,15 +14,15 @@ namespace dsat::host {
 
 struct OomNumbers {
   std::optional<double> wanted;     // the request that failed
-  std::optional<double> allocated;  // by tensors, at that moment
+  std::optional<double> allocated;  // by tensors, when the request failed
   std::optional<double> reserved;   // by the caching allocator, `allocated` included
-  std::optional<double> total;      // the device's memory, or the limit that was set
+  std::optional<double> total;      // the device's memory, or a lower limit that was set
 };
 
-// `message`: the line with the message and, where the message goes on, the lines after it.
+// `message`: the line with the message, and the lines after it if the message goes on.
 OomNumbers read_oom_numbers(const std::string& message);
 
-// allocated + wanted; nullopt where one is missing or where they contradict the others.
+// Returns allocated + wanted; nullopt: one of them is missing, or they contradict the other numbers.
 std::optional<uint64_t> peak_above_bytes(const OomNumbers& numbers);
 
 }  // namespace dsat::host

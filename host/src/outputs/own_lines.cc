@@ -1,6 +1,6 @@
-// One pass: exceptions of a rank that only lost its peer are no cause, nor are those that Python ignored, and lines
-// behind a traceback's exception count only if they report an error themselves. Loggers, progress bars and libraries
-// talk on while a script dies.
+// One pass over the lines. An exception is no cause if its rank only lost its peer, or if Python ignored it. Loggers,
+// progress bars and libraries still print while a script dies; so a line after a traceback's exception counts only if
+// it reports an error itself.
 #include "outputs/own_lines.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 bool has_text(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// "KeyError: 'labels'", "torch.cuda.OutOfMemoryError", "AssertionError".
+// Recognises "KeyError: 'labels'", "torch.cuda.OutOfMemoryError", "AssertionError".
 bool is_exception(std::string_view line) {
   if (!has_text(line, "Error") && !has_text(line, "Exception")) return false;
   constexpr std::string_view kNameCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
@@ -24,7 +24,7 @@ bool is_exception(std::string_view line) {
          (has_text(name, "Error") || has_text(name, "Exception"));
 }
 
-// How a process dies without an exception of Python's.
+// Recognises the end of a process without a Python exception.
 bool reports_an_end(std::string_view line) {
   constexpr std::array<std::string_view, 7> kEnds{
       "terminate called", "Fatal Python error", "Segmentation fault", "core dumped", "Aborted", "Killed", "rror: "};
@@ -33,8 +33,9 @@ bool reports_an_end(std::string_view line) {
   return std::any_of(kEnds.begin(), kEnds.end(), [text](std::string_view end) { return has_text(text, end); });
 }
 
-// What Python says of an exception in a destructor, which ends nothing: a heading, a traceback or none, the exception.
-// After a failure such destructors find half an object: DeepSpeed's of an optimizer that could not be built.
+// Skips what Python prints about an exception in a destructor: a heading, perhaps a traceback, the exception. Such an
+// exception ends nothing. It often follows a failure, when a destructor finds a half-built object, such as DeepSpeed's
+// of an optimizer that could not be built.
 class IgnoredException {
  public:
   bool holds(std::string_view line) {
@@ -47,7 +48,7 @@ class IgnoredException {
   }
 
  private:
-  bool is_open_ = false;  // its last line is still to come
+  bool is_open_ = false;  // the exception's last line is still to come
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The lines of a log that are the script's own, and the one of them that says what went wrong.
+// Finds the script's own lines in a log, and the line that says what went wrong.
 //
-// Purpose: two failures are alike if these lines are, so that line has no rank, no time and no progress in it.
+// Two failures are alike if the latter are equal, so that line has no rank, no time and no progress in it.
 // Threading: pure. Errors: none.
 #ifndef DSAT_HOST_OUTPUTS_OWN_LINES_H_
 #define DSAT_HOST_OUTPUTS_OWN_LINES_H_
@@ -13,17 +13,17 @@
 namespace dsat::host {
 
 struct OwnLines {
-  // Those before the launcher's account of the ranks that died, without what the launcher says at any time.
+  // The lines before the launcher's list of the ranks that died, without the launcher's own lines.
   std::vector<std::string> lines;
-  // What went wrong, as far as one line says it: the exception that ended the last traceback, or what went wrong after
-  // it; without a traceback the last line that is no library's remark. An exception that Python ignored is none.
+  // The line that says best what went wrong: the exception that ended the last traceback, or an error after it; without
+  // a traceback, the last line that is no library's remark. An exception that Python ignored does not count.
   std::string last;
-  bool tells_the_cause = false;       // there is an exception's line
-  bool is_after_a_traceback = false;  // `last` ended a traceback, or went wrong after it
-  bool ends_with_it = false;          // nothing but remarks follows `last`
+  bool tells_the_cause = false;       // there is a line with an exception
+  bool is_after_a_traceback = false;  // `last` ended a traceback, or is an error after one
+  bool ends_with_it = false;          // only remarks follow `last`
 };
 
-// `meanings`: of each of `lines`.
+// `meanings`: the meanings of each line.
 OwnLines own_lines_of(const std::vector<std::string>& lines, const std::vector<Meanings>& meanings);
 
 }  // namespace dsat::host

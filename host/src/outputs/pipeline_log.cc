@@ -1,5 +1,5 @@
-// Reads "steps: 7 loss: 2.3 iter time (s): 0.001 samples/sec: 1642.892". The time has three decimals only, so that the
-// rate, which has more digits, gives it.
+// Reads "steps: 7 loss: 2.3 iter time (s): 0.001 samples/sec: 1642.892". The time has only three decimals, so it is
+// computed from the rate, which has more digits.
 #include "outputs/pipeline_log.h"
 
 #include <map>
@@ -15,7 +15,7 @@ namespace dsat::host {
 
 namespace {
 
-// Samples a second of the whole world, by the number of the step.
+// Returns samples per second of all devices, by the number of the step.
 std::map<int, double> read_rates(const std::vector<std::string>& lines) {
   std::map<int, double> rates;
   for (const std::string& line : lines) {
@@ -30,7 +30,7 @@ std::map<int, double> read_rates(const std::vector<std::string>& lines) {
   return rates;
 }
 
-// Seconds a sample.
+// Returns seconds per sample.
 std::vector<double> fit_times(const std::map<int, double>& rates, ProfileWindow window) {
   std::vector<double> of_window, later;
   for (const auto& [step, rate] : rates) {

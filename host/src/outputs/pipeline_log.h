@@ -1,5 +1,4 @@
-// The steps that DeepSpeed's pipeline engine prints: it writes no metric file, so they are its trials' metrics.
-//
+// Reads the steps that DeepSpeed's pipeline engine prints. This engine writes no metric file, so these are its metrics.
 // Threading: pure functions. Errors: none; a line whose numbers make no sense is left out.
 #ifndef DSAT_HOST_OUTPUTS_PIPELINE_LOG_H_
 #define DSAT_HOST_OUTPUTS_PIPELINE_LOG_H_
@@ -13,9 +12,9 @@
 
 namespace dsat::host {
 
-// throughput and latency of the step in the middle of the window's, and their spread where there are three. Without a
-// line of the window (the log's begin was not read, the user's steps_per_print is larger) all later ones count.
-// nullopt: the lines do not go beyond the window, or there are none.
+// Returns throughput and latency of the median step of the window, and their spread if there are three steps. All later
+// steps count if no line of the window was read (the log's begin is missing, or steps_per_print is large). nullopt:
+// there are no lines, or none after the window.
 std::optional<TrialReport> read_pipeline_log(const std::vector<std::string>& lines, ProfileWindow window,
                                              const Json& config);
 

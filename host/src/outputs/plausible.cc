@@ -1,5 +1,5 @@
-// A table of the largest and smallest value that each metric can have.
-// The largest are far above what exists: a thousand times the fastest device of 2026, thirty years for one step.
+// A table of the smallest and largest value of each metric. The largest are far above what exists: a thousand times the
+// fastest device of 2026, thirty years for one step.
 #include "outputs/plausible.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,4 @@
-// What a trial may say and what no machine reaches: a number beyond it is an accident, and it would win every
-// comparison.
-//
+// Rejects numbers that no machine can reach. Such a number is an accident, and it would win every comparison.
 // Threading: pure functions. Units as in read_metrics.h.
 #ifndef DSAT_HOST_OUTPUTS_PLAUSIBLE_H_
 #define DSAT_HOST_OUTPUTS_PLAUSIBLE_H_
@@ -12,19 +10,19 @@
 
 namespace dsat::host {
 
-// A result is a dozen numbers; 1 MiB is room for whatever else a script puts beside them.
+// A result is a dozen numbers; 1 MiB leaves room for anything else that a script writes into the file.
 inline constexpr size_t kMaxResultBytes = size_t{1} << 20;
 
-// The most that a model, a device or a world counts of anything.
+// No model, device or world has a count above this.
 inline constexpr double kMostCount = 1e15;
 
-// "" or what is wrong with the value of a metric: "FLOPS_per_gpu is 1.7e+308, which no machine reaches".
+// Returns "" or what is wrong: "FLOPS_per_gpu is 1.7e+308, which no machine reaches".
 std::string why_implausible(std::string_view metric, double value);
 
-// A metric is not taken over into the report, for this reason: a warning that names the file.
+// Notes in the report that `metric` was left out, and adds a warning with the file and the reason.
 void leave_out(const std::string& metric, const std::string& file_name, const std::string& why, TrialReport& report);
 
-// Leaves such metrics out of a report, each with a warning that names the file. Throws dsat::Error when none is left.
+// Leaves implausible metrics out of the report, each with a warning. Throws dsat::Error if none is left.
 void keep_plausible(const std::string& file_name, TrialReport& report);
 
 }  // namespace dsat::host

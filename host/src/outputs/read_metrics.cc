@@ -1,4 +1,4 @@
-// Checks the numbers of a result file, then brings what older engines wrote to today's units, by the identity
+// Checks the numbers of a result file. Then converts what older engines wrote to today's units, by the identity
 // throughput x latency = train_batch_size.
 #include "outputs/read_metrics.h"
 
@@ -17,7 +17,7 @@ namespace dsat::host {
 
 namespace {
 
-// More than any engine writes of a model.
+// No engine writes more figures about a model.
 constexpr size_t kMostFigures = 100;
 
 constexpr double kTolerance = 0.02;
@@ -25,7 +25,7 @@ bool near(double a, double b) { return std::abs(a - b) <= kTolerance * std::abs(
 
 std::string number_text(double value) { return Json(value).dump(); }
 
-// The number under one of `names`, nullopt when none is there.
+// Returns the number under the first of `names` that is there; nullopt: none is there.
 std::optional<double> read_number(const Json& report, const std::string& file, std::initializer_list<const char*> names,
                                   bool may_be_zero) {
   for (const char* name : names) {
@@ -59,19 +59,19 @@ Json parse_report(std::string_view text, const std::string& file) {
   return report;
 }
 
-// Throws Error: a count of bytes, parameters or devices that no machine has.
+// Throws Error: no machine has so many bytes, parameters or devices.
 void check_count(const std::string& file, const char* name, double value) {
   if (const std::string why = why_implausible(name, value); !why.empty()) {
     throw Error(fmt::format("{}: {}", file, why));
   }
 }
 
-// Optional keys that describe the run rather than its speed. A senseless one is left out with a warning: it is not
-// worth a trial.
+// Reads optional keys that describe the run and not its speed. A wrong value is left out with a warning, since the
+// trial is still worth its metrics.
 void read_extras(const Json& report, const std::string& file, TrialReport& out) {
   const auto positive = [&](const char* name) -> std::optional<double> {
     const auto it = report.find(name);
-    if (it != report.end() && it->is_null()) return std::nullopt;  // a trial that does not know it
+    if (it != report.end() && it->is_null()) return std::nullopt;  // the trial does not know the value
     try {
       const std::optional<double> value = read_number(report, file, {name}, false);
       if (value) check_count(file, name, *value);
@@ -93,12 +93,12 @@ void copy_positive(const Json& report, const char* name, Json& metrics) {
   if (std::isfinite(value) && value > 0 && why_implausible(name, value).empty()) metrics[name] = value;
 }
 
-// The metrics as the engine wrote them; times in microseconds, or in milliseconds from an older one.
+// The metrics as the engine wrote them. Times are in microseconds, or in milliseconds from an older engine.
 struct EngineMetrics {
   std::optional<double> forward, backward, step, latency, throughput, flops_per_gpu;
 };
 
-// An older engine counted in milliseconds: the product of throughput and latency shows it.
+// An older engine wrote milliseconds; the product of throughput and latency shows it.
 void settle_units(EngineMetrics& m, double train_batch) {
   if (!m.latency || !m.throughput || !near(*m.throughput * *m.latency, train_batch * 1e3)) return;
   for (auto* time : {&m.forward, &m.backward, &m.step, &m.latency}) {
@@ -106,12 +106,12 @@ void settle_units(EngineMetrics& m, double train_batch) {
   }
 }
 
-// DeepSpeed's engine writes its rank beside the metrics, in every version. Other programs have no reason to.
+// Every version of DeepSpeed's engine writes its rank beside the metrics. Other programs have no reason to do so.
 bool is_of_engine(const Json& report) { return report.contains("rank"); }
 
-// An older engine left accumulation out of latency, and so out of all that it computed from it: latency is then the sum
-// of one forward, backward and step. A program of its own that writes the totals of a step has the same sum, and the
-// product of throughput and latency is right in both: only who wrote the file tells them apart.
+// An older engine did not multiply latency, and what it computed from latency, by accumulation: its latency is the sum
+// of one forward, backward and step. A user's program that writes the totals of a step has the same sum. The product of
+// throughput and latency is right in both cases, so only the author of the file tells them apart.
 void settle_accumulation(EngineMetrics& m, double train_batch, double accumulation) {
   if (accumulation <= 1 || !m.latency || !m.forward || !m.backward) return;
   const double one_pass = *m.forward + *m.backward + m.step.value_or(0);
@@ -151,7 +151,7 @@ EngineMetrics read_engine_metrics(const Json& report, const std::string& file, T
       leave_out(*field.names.begin(), file, why, out);
     }
   }
-  if (m.flops_per_gpu == 0) {  // they were not counted: no warning, since every trial may say so
+  if (m.flops_per_gpu == 0) {  // FLOPS were not counted; this is common, so there is no warning
     m.flops_per_gpu.reset();
     out.left_out.emplace_back("FLOPS_per_gpu");
   }
@@ -216,7 +216,7 @@ TrialReport read_model_info(std::string_view text, const std::string& file_name)
   for (const auto& [name, value] : report.items()) {
     if (!value.is_number() || name == "rank") continue;
     const bool fits = out.metrics.size() < kMostFigures && why_implausible(name, value.get<double>()).empty();
-    if (fits) out.metrics[name] = value;  // device_memory and world_size too: a profiler reckons with them
+    if (fits) out.metrics[name] = value;  // device_memory and world_size too: a profiler needs them
     left_out += fits ? 0 : 1;
   }
   if (left_out > 0) {

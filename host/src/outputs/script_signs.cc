@@ -1,5 +1,4 @@
-// Looks for the line in which DeepSpeed names the file that it saves, FOLDER/TAG/FILE, and counts the headings of
-// engines' configurations.
+// DeepSpeed prints the path of each file that it saves, FOLDER/TAG/FILE, and a heading for each engine's configuration.
 #include "outputs/script_signs.h"
 
 #include <algorithm>

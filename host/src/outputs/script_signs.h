@@ -1,6 +1,5 @@
-// What a trial's log says of its script, whatever the configuration: where it saves checkpoints, how many engines it
-// makes. By DeepSpeed's own lines (docs/real-deepspeed.md).
-//
+// Reads from a trial's log where its script saves checkpoints and how many engines it makes. These depend on the script
+// and not on the configuration. docs/real-deepspeed.md lists the lines.
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_OUTPUTS_SCRIPT_SIGNS_H_
 #define DSAT_HOST_OUTPUTS_SCRIPT_SIGNS_H_
@@ -11,12 +10,12 @@
 
 namespace dsat::host {
 
-// The first folder outside the trial's own in which a checkpoint was saved; empty: there is none. `cwd`: where the
+// Returns the first folder outside `trial_dir` in which a checkpoint was saved; "": there is none. `cwd`: where the
 // trial ran; both paths are absolute.
 std::string checkpoint_folder_outside(const std::vector<std::string>& lines, const std::filesystem::path& cwd,
                                       const std::filesystem::path& trial_dir);
 
-// How many engines rank 0 made: each prints its configuration once. 0: unknown.
+// Returns how many engines rank 0 made; each prints its configuration once. 0: unknown.
 int count_engines(const std::vector<std::string>& lines);
 
 }  // namespace dsat::host

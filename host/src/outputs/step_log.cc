@@ -1,5 +1,5 @@
-// Numbers the printed steps, takes those of the profile window that are fit to be compared, and puts the one in
-// the middle in the place of the metric file's step.
+// Numbers the printed steps, chooses the comparable ones of the profile window, and replaces the step of the metric
+// file by the median step.
 #include "outputs/step_log.h"
 
 #include <fmt/format.h>
@@ -18,13 +18,13 @@ namespace dsat::host {
 
 namespace {
 
-constexpr int kColdSteps = 2;  // the first ones make buffers and states
+constexpr int kColdSteps = 2;  // the first steps allocate buffers and states
 constexpr double kSumTolerance = 0.02;
-constexpr double kMostApart = 100;  // the file's step and the log's: farther apart, they measure different things
+constexpr double kMostApart = 100;  // if the steps of file and log differ more, they measure different things
 
 bool contains_text(std::string_view line, std::string_view part) { return line.find(part) != std::string_view::npos; }
 
-// "[2026-11-22 13:33:03,382]", the logger's time, in microseconds; 0: the line has none.
+// Returns the logger's time, "[2026-11-22 13:33:03,382]", in microseconds; 0: the line has none.
 double time_of_us(const std::string& line) {
   constexpr std::string_view kForm = "[2026-11-22 13:33:03,382]";
   for (size_t at = line.find("[20"); at != std::string::npos; at = line.find("[20", at + 1)) {
@@ -45,7 +45,7 @@ bool is_of_another_rank(std::string_view line) {
   return contains_text(line, "[Rank ") && !contains_text(line, "[Rank 0]");
 }
 
-// Gives each line its step. A printed number holds until the step's line with timers, which comes last and has none.
+// Finds the step of each line. A step's number is printed first; its line with timers comes last and has no number.
 class StepNumbers {
  public:
   explicit StepNumbers(bool is_cut) : is_known_(!is_cut) {}
@@ -65,18 +65,18 @@ class StepNumbers {
  private:
   int current_ = 0;
   bool is_known_;
-  bool is_done_ = true;  // its line with timers has come
+  bool is_done_ = true;  // the line with timers was read
 };
 
-// Notes which steps updated nothing when the printed count of them, "step=4, skipped=3", has risen.
+// Marks the steps that updated nothing: the printed count of them, "step=4, skipped=3", has risen.
 class SkippedSteps {
  public:
   explicit SkippedSteps(bool is_cut) : is_known_(!is_cut) {}
   void read(const std::string& line, int step, StepLog& log) {
     const double count = value_after(line, ", skipped=");
     if (is_known_ && count > count_) {
-      // Where not every step is printed, any of those since the last one may have been skipped. A number may be lower
-      // than the one before: a second engine, or a script that went back to a checkpoint.
+      // If not every step is printed, any step since the last printed one may be the skipped one. A step's number can
+      // fall: a second engine, or a script that went back to a checkpoint.
       const auto end = log.steps.upper_bound(step);
       for (auto it = log.steps.upper_bound(std::min(last_, step)); it != end; ++it) it->second.updates_nothing = true;
       log.steps[step].updates_nothing = true;
@@ -88,7 +88,7 @@ class SkippedSteps {
 
  private:
   double count_ = 0;
-  int last_ = 0;  // printed
+  int last_ = 0;  // the last printed step
   bool is_known_;
 };
 
@@ -100,7 +100,7 @@ std::vector<LoggedStep> fit_steps(const StepLog& log, ProfileWindow window) {
   return fit;
 }
 
-// The times of one step, its forward, backward and step those of one micro step.
+// Latency is that of a whole step; forward, backward and step are those of one micro step.
 struct StepTimes {
   double latency = 0, forward = 0, backward = 0, step = 0;
 };
@@ -111,7 +111,8 @@ struct Medians {
   size_t count = 0;
 };
 
-// The step in the middle; of an even number the mean of the two in the middle. So the parts belong to the whole.
+// Sorts by latency; for an even number, returns the mean of the two steps in the middle. The parts come from the same
+// steps as the whole, so they fit it.
 StepTimes middle_of(std::vector<StepTimes> steps) {
   std::sort(steps.begin(), steps.end(), [](const StepTimes& a, const StepTimes& b) { return a.latency < b.latency; });
   const StepTimes &upper = steps[steps.size() / 2], &lower = steps[(steps.size() - 1) / 2];
@@ -119,8 +120,8 @@ StepTimes middle_of(std::vector<StepTimes> steps) {
           (upper.backward + lower.backward) / 2, (upper.step + lower.step) / 2};
 }
 
-// By lines with timers; the step that the metric file holds has none, so the file's numbers are one more sample, unless
-// that step is not fit to be compared.
+// Uses the lines with timers. The step of the metric file has no such line, so the file's numbers are one more sample,
+// unless that step is not comparable.
 std::optional<Medians> by_timers(const std::vector<LoggedStep>& logged, const std::optional<StepTimes>& file,
                                  double accumulation) {
   std::vector<StepTimes> steps;
@@ -140,8 +141,8 @@ std::optional<Medians> by_timers(const std::vector<LoggedStep>& logged, const st
   return Medians{middle, relative_deviation(latencies, middle.latency), steps.size()};
 }
 
-// By lines with throughput. They count what the script does between the engine's calls, too, so the file's step is
-// brought to the median by the ratio of the printed ones.
+// Uses the lines with throughput. They include the script's time between the engine's calls, so the file's step is
+// scaled by the ratio of the printed median to the printed last step.
 std::optional<Medians> by_throughput(const std::vector<LoggedStep>& steps, const LoggedStep& last,
                                      const StepTimes& file) {
   std::vector<double> seconds_a_sample;
@@ -155,7 +156,7 @@ std::optional<Medians> by_throughput(const std::vector<LoggedStep>& steps, const
                  seconds_a_sample.size()};
 }
 
-// Puts the step in the middle in the place of the file's. Returns a warning, or "".
+// Replaces the file's step by the median step. Returns a warning, or "".
 std::string take_middle_step(const StepLog& log, ProfileWindow window, double accumulation, const StepTimes& file,
                              Json& metrics) {
   const std::vector<LoggedStep> steps = fit_steps(log, window);
@@ -218,7 +219,7 @@ StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
       skipped.read(line, step, log);
     } else if (contains_text(line, "time (ms) |")) {
       const bool old = contains_text(line, " forward: ");
-      if (!old && !contains_text(line, " fwd: ")) continue;  // of a micro step or of the optimizer
+      if (!old && !contains_text(line, " fwd: ")) continue;  // this line is about a micro step or the optimizer
       const std::optional<int> step = numbers.finish();
       if (!step) continue;
       keep_time(line, *step, log);
