@@ -1,4 +1,4 @@
-// Reads `scontrol show job -d`: a line for each group of equal nodes, with their processors and GPUs.
+// `scontrol show job -d` prints a line for each group of equal nodes, with their processors and GPUs.
 #include "slurm/allocation.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::string show_job(const std::string& job, const Environment& environment) {
   throw Error(fmt::format("the allocation (job {}) cannot be read: {}; is it over?", job, output.last_word()));
 }
 
-// The nodes of a list, in the order in which Slurm numbers the tasks on them; of each its name and its address.
+// Returns name and address of the nodes of a list, in the order in which Slurm numbers the tasks on them.
 std::vector<AllocationNode> ask_for_nodes(const std::string& list, const Environment& environment) {
   const ToolOutput output = SlurmTools::run_now({"scontrol", "show", "--oneliner", "node", list}, environment);
   std::vector<AllocationNode> nodes;

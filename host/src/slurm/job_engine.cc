@@ -1,5 +1,5 @@
-// From a job's submission to its end, all through Slurm's commands; job_state.cc only says what their words mean.
-// Two clocks: notes of scripts are looked for often, a stat each; squeue is asked at most once a second.
+// Handles a job from its submission to its end, through Slurm's commands; job_state.cc gives the meaning of their
+// output. Script notes are looked for often, since a look costs one stat; squeue is called at most once a second.
 #include "slurm/job_engine.h"
 
 #include <fmt/format.h>
@@ -20,17 +20,17 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLongestInterval{15000}, kLongestBackOff{30000};
-constexpr milliseconds kFileInterval{200};  // of looking for notes; longer with thousands of jobs
-constexpr milliseconds kFileCost{1};        // of it, for each job
-constexpr milliseconds kJobCost{1};         // of the pause between two squeues, for each job of an answer
-constexpr milliseconds kRequeueing{3000};   // of a job that Slurm ended itself
-constexpr int kTerminated = 128 + 15;       // as a shell gives the end of a command by SIGTERM
+constexpr milliseconds kFileInterval{200};  // between looks for notes; longer with thousands of jobs
+constexpr milliseconds kFileCost{1};        // added to kFileInterval for each job
+constexpr milliseconds kJobCost{1};         // added to the pause between two squeues for each job in an answer
+constexpr milliseconds kRequeueing{3000};   // the time to requeue a job that Slurm ended
+constexpr int kTerminated = 128 + 15;       // a shell's status of a command that SIGTERM ended
 constexpr int kUnseenIsGone = 3, kMostSubmissions = 8;
-constexpr int kMostRefusals = 200;  // that may pass: with the back-off more than an hour
+constexpr int kMostRefusals = 200;  // in a row; with the back-off, more than an hour
 constexpr const char* kSlurmFile = "slurm.txt";
 constexpr size_t kSlurmFileBytes = 16 * 1024;
 
-// What of a name follows the study's token: "-t5a1".
+// Returns the part of a job's name after the study's token: "-t5a1".
 std::string suffix(const Launch& launch) { return fmt::format("-t{}a{}", launch.id, launch.attempt); }
 
 milliseconds back_off(milliseconds first, int failures) {
@@ -46,7 +46,7 @@ JobEngine::JobEngine(Loop& loop, JobEngineOptions options)
       shortest_interval_(options_.ask_interval),
       interval_(options_.ask_interval) {}
 
-// Jobs are left alone: after a crash of this program too the next one takes them up.
+// Jobs are not cancelled: the next host takes them up, also after a crash of this program.
 JobEngine::~JobEngine() {
   for (const uint64_t timer : {ask_timer_, file_timer_, cancel_timer_}) loop_.cancel(timer);
 }
@@ -80,7 +80,7 @@ void JobEngine::launch(const Launch& launch) {
   keep_looking();
 }
 
-// The job may be queued, running, ended or never submitted: the queue is asked for its name first.
+// The job may be queued, running, ended or never submitted, so the queue is first asked for its name.
 bool JobEngine::take_up(const Launch& launch) {
   std::error_code error;
   if (!std::filesystem::exists(launch.folder / kScriptFile, error)) return false;
@@ -93,7 +93,7 @@ bool JobEngine::take_up(const Launch& launch) {
   return true;
 }
 
-// A login node and its controller are others' too: a thousand jobs are not submitted by a thousand processes at once.
+// A limited number of sbatch run at once, since other users share the login node and the controller.
 void JobEngine::submit(Job& job) {
   job.phase = Phase::in_line;
   job.unseen = 0;
@@ -142,7 +142,7 @@ void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
     return ask_soon();
   }
   const std::string words = output.last_word();
-  // It may have been taken all the same: nothing is submitted again before the queue has been asked for the name.
+  // Slurm may have taken the job after all, so the queue is asked for its name before the next submission.
   if (may_pass(output.err) && ++job.refusals < kMostRefusals) {
     job.phase = Phase::looking;
     job.unseen = 0;
@@ -204,7 +204,7 @@ void JobEngine::ask() {
 }
 
 void JobEngine::handle_answer(const ToolOutput& output) {
-  if (!output.ok) {  // nothing is known, and nothing has failed
+  if (!output.ok) {  // nothing is known, so nothing has failed
     if (!std::exchange(complained_, true)) {
       on_notice("Slurm does not answer: " + output.last_word() + "; jobs go on, and it is asked again");
     }
@@ -218,7 +218,7 @@ void JobEngine::handle_answer(const ToolOutput& output) {
     shortest_interval_ = std::max(options_.ask_interval, kJobCost * static_cast<int>(answer.size()));
     for (JobState& state : answer) {
       if (state.name.rfind(options_.token + "-t", 0) != 0) continue;
-      // A job may be there twice by its name after a controller lost and found it: the one that lives counts.
+      // After a controller's loss of state, two jobs may have the same name. The live one counts.
       const auto known = ours.find(state.name);
       if (known == ours.end() || is_over(known->second)) ours[state.name] = state;
     }
@@ -233,7 +233,7 @@ void JobEngine::handle_answer(const ToolOutput& output) {
       }
     }
     for (const auto& [name, state] : ours) {
-      // An attempt that nobody waits for: its host died before it knew the id.
+      // This attempt belongs to a host that died before it knew the job's id.
       if (!is_over(state) && ended_.count(name) == 0) strays.push_back(state.id);
     }
     cancel(std::move(strays));
@@ -244,7 +244,7 @@ void JobEngine::handle_answer(const ToolOutput& output) {
   ask_timer_ = loop_.at(loop_.now() + interval_, [this] { ask(); });
 }
 
-// Those of a run that Slurm ended in order to requeue it.
+// Removes the notes of a run that Slurm ended in order to requeue it.
 void JobEngine::forget_notes(const Job& job) {
   std::error_code error;
   std::filesystem::remove(job.launch.folder / kStartedFile, error);
@@ -253,13 +253,13 @@ void JobEngine::forget_notes(const Job& job) {
 
 void JobEngine::note_state(Job& job, const JobState& state) {
   job.unseen = 0;
-  if (job.phase == Phase::submitting && job.id.empty()) return;  // sbatch has not answered yet: it will
+  if (job.phase == Phase::submitting && job.id.empty()) return;  // sbatch has not answered yet
   if (job.phase == Phase::in_line) return;
   job.phase = Phase::submitted;
   job.id = state.id;
   if (!job.last || job.last->state != state.state) interval_ = shortest_interval_;
   const bool requeued = job.last && state.restarts > job.last->restarts;
-  if (requeued || (job.running && is_waiting(state))) {  // it keeps its trial; the clock of the trial stops
+  if (requeued || (job.running && is_waiting(state))) {  // the job keeps its trial, whose clock stops
     if (std::exchange(job.running, false)) on_waiting(job.launch.id);
     if (is_waiting(state) && !is_suspended(state)) forget_notes(job);
     job.ended.reset();
@@ -285,7 +285,7 @@ void JobEngine::note_never(Job& job) {
   }
 }
 
-// Has it waited long enough for what never comes?
+// Whether the job has waited long enough although Slurm says that it never starts.
 bool JobEngine::ends_unstarted(Job& job) {
   if (job.ends_unstarted) return true;
   if (!job.never_since || job.is_ending || job.phase != Phase::submitted) return false;
@@ -294,7 +294,7 @@ bool JobEngine::ends_unstarted(Job& job) {
   EngineEnd ended;
   ended.verdict = Verdict{Outcome::failed, never_starts(*job.last), failed_launch};
   job.ends_unstarted = true;
-  // The study may end with this trial, and nobody would cancel the job then. So the trial waits for scancel to end.
+  // The study may end with this trial, and then nobody would cancel the job. So the trial's end waits for scancel.
   cancel({job.id}, [this, id = job.launch.id, name = job.name, ended] {
     const auto found = jobs_.find(id);
     if (found != jobs_.end() && found->second.name == name) end(id, ended);
@@ -302,7 +302,7 @@ bool JobEngine::ends_unstarted(Job& job) {
   return true;
 }
 
-// Not in the queue's answer: not submitted yet, or forgotten by the controller.
+// The queue's answer lacks the job: it is not submitted yet, or the controller forgot it.
 void JobEngine::note_absence(Job& job) {
   if (job.phase == Phase::submitting || job.phase == Phase::in_line) return;
   if (++job.unseen < (job.phase == Phase::looking ? 1 : kUnseenIsGone)) return;
@@ -320,19 +320,20 @@ void JobEngine::note_absence(Job& job) {
   }
 }
 
-// Has the trial ended? Its own note, else Slurm's word once the note had time to come.
+// Decides whether the trial has ended: by the script's note or, if no note came in time, by Slurm's state.
 void JobEngine::decide(Job& job) {
   EngineEnd ended;
   std::optional<Verdict> verdict;
   if (job.last && job.gone_since)
     verdict = verdict_of(*job.last, read_tail(job.launch.folder / kSlurmFile, kSlurmFileBytes));
-  // Between the end of a job and its requeueing an answer may show it as over.
+  // Between the end of a job and its requeueing, an answer may show it as ended.
   const bool may_come_back =
       verdict && verdict->infrastructure && !job.is_ending && loop_.now() - *job.gone_since < kRequeueing;
   if (job.ended) {
     ended.exit = {job.ended->exit_status, 0};
     ended.kernel_oom_kills = job.ended->kernel_oom_kills;
-    // One that Slurm wanted to end may be requeued, and its command may die before its script knows: Slurm decides.
+    // If Slurm ended the job, it may requeue it, and the command may die before the script knows. So Slurm's state
+    // decides.
     const bool signalled = job.ended->was_signalled || job.ended->exit_status == kTerminated;
     if (signalled && !job.is_ending) {
       if (!job.gone_since || may_come_back) return;
@@ -343,7 +344,7 @@ void JobEngine::decide(Job& job) {
   if (ends_unstarted(job)) return;
   if (!job.gone_since || may_come_back) return;
   const bool forgotten = !job.last || !is_over(*job.last);
-  // A job that Slurm killed or that never ran leaves no note; for any other the file may be on its way.
+  // A job that Slurm killed or that never ran leaves no note. For any other job the file may still become visible.
   const bool no_note_comes = job.is_ending || verdict.has_value();
   if (!no_note_comes && loop_.now() - *job.gone_since < options_.file_patience) return;
   ended.verdict = verdict;
@@ -359,7 +360,7 @@ void JobEngine::stop(uint64_t id, bool at_once) {
   if (it == jobs_.end()) return;
   it->second.is_ending = true;
   it->second.at_once |= at_once;
-  if (cancel_timer_ != 0) return;  // those that are stopped together are cancelled together
+  if (cancel_timer_ != 0) return;  // trials that are stopped together are cancelled together
   cancel_timer_ = loop_.at(loop_.now(), [this] {
     cancel_timer_ = 0;
     cancel_ending();
@@ -369,7 +370,7 @@ void JobEngine::stop(uint64_t id, bool at_once) {
   });
 }
 
-// Those that were never submitted.
+// Ends the trials whose job was never submitted.
 void JobEngine::end_in_line() {
   for (const uint64_t id : std::exchange(line_, {})) {
     const auto it = jobs_.find(id);
@@ -382,7 +383,7 @@ void JobEngine::end_in_line() {
   }
 }
 
-// "At once" does not wait for a controller that does not answer: the next host finds the jobs by their names.
+// A stop "at once" does not wait for a controller that does not answer. The next host finds the jobs by their names.
 void JobEngine::give_up_unreachable() {
   if (!complained_) return;
   std::vector<uint64_t> ids;
@@ -406,7 +407,7 @@ void JobEngine::cancel(std::vector<std::string> jobs, std::function<void()> then
   for (std::string& job : jobs) {
     if (cancelled_.insert(job).second) argv.push_back(std::move(job));
   }
-  // The next answer of squeue shows what came of it.
+  // The next answer of squeue shows the result.
   if (argv.size() > 1) {
     tools_.run(argv, [then = std::move(then)](const ToolOutput&) {
       if (then) then();

@@ -1,10 +1,9 @@
-// Every trial as a job of its own: sbatch, one squeue for all of them, scancel.
+// Runs every trial as its own job: sbatch, one squeue for all jobs, scancel.
 //
-// A job's name is unique to the study, the trial and the attempt: a job is known by it, never by its id alone, which a
-// controller that lost its state gives out again. Before anything is submitted a second time the queue is asked for
-// the name. The note of a script's end counts more than what Slurm says; Slurm explains a note that is missing. While
-// the controller does not answer nothing is known, and nothing ends.
-// Threading: control thread only. Ownership: jobs outlive this object; the next host takes them up by their names.
+// A job's name is unique to the study, the trial and the attempt. A job is identified by its name, because a controller
+// that lost its state uses ids again. Before a second submission the queue is asked for the name. The script's end note
+// has priority; Slurm's state explains a missing note. While the controller does not answer, no trial ends.
+// Threading: control thread only. Ownership: jobs outlive this object; the next host finds them by their names.
 #ifndef DSAT_HOST_SLURM_JOB_ENGINE_H_
 #define DSAT_HOST_SLURM_JOB_ENGINE_H_
 
@@ -28,14 +27,14 @@ namespace dsat::host {
 
 struct JobEngineOptions {
   JobRequest request;
-  std::string token;        // of the study: how its jobs' names begin
-  std::vector<Slot> slots;  // of the largest trial: placeholders, since Slurm chooses the nodes
-  int max_jobs = 1;         // in the queue or running
+  std::string token;        // of the study; its jobs' names begin with it
+  std::vector<Slot> slots;  // as many as the largest trial has; without hosts, since Slurm chooses the nodes
+  int max_jobs = 1;         // queued or running
   std::optional<int> max_slots{};
   Environment environment{};  // of the commands and of the jobs
   std::chrono::milliseconds file_patience{std::chrono::seconds(30)};
-  std::chrono::milliseconds ask_interval{std::chrono::seconds(1)};  // the shortest, between two squeues
-  // For a reason by which a job never starts, but which nodes that come back would mend.
+  std::chrono::milliseconds ask_interval{std::chrono::seconds(1)};  // the shortest time between two squeues
+  // How long a job waits that cannot start now, but could if nodes came back.
   std::chrono::milliseconds never_patience{std::chrono::minutes(10)};
 };
 
@@ -54,20 +53,20 @@ class JobEngine : public Engine {
   bool take_up(const Launch& launch) override;
 
  private:
-  enum class Phase { looking, in_line, submitting, submitted };  // in_line: until fewer sbatch run
+  enum class Phase { looking, in_line, submitting, submitted };  // in_line: waits until fewer sbatch run
   struct Job {
     Launch launch;
-    std::string name, id;  // id: empty until Slurm has given one
+    std::string name, id;  // id: empty until Slurm gives one
     Phase phase = Phase::submitting;
     bool running = false, is_ending = false, at_once = false;
-    bool ends_unstarted = false;  // its cancellation is under way, and its trial ends with that
-    int refusals = 0;             // of sbatch in a row
-    int unseen = 0;               // answers of squeue in a row without it
+    bool ends_unstarted = false;  // its cancellation runs, and then its trial ends
+    int refusals = 0;             // by sbatch, in a row
+    int unseen = 0;               // answers of squeue without it, in a row
     std::optional<JobState> last;
     std::optional<ScriptNote> ended;
-    std::optional<Loop::Clock::time_point> gone_since;   // Slurm says that it has ended
-    std::optional<Loop::Clock::time_point> never_since;  // Slurm says that it never starts
-    Loop::Clock::time_point not_before;                  // of the next sbatch
+    std::optional<Loop::Clock::time_point> gone_since;   // since then, Slurm says that it has ended
+    std::optional<Loop::Clock::time_point> never_since;  // since then, Slurm says that it never starts
+    Loop::Clock::time_point not_before;                  // earliest time of the next sbatch
   };
 
   std::string name_of(const Launch& launch) const;
@@ -84,7 +83,7 @@ class JobEngine : public Engine {
   void note_state(Job& job, const JobState& state);
   void note_absence(Job& job);
   void decide(Job& job);
-  void cancel(std::vector<std::string> jobs, std::function<void()> then = {});  // then: Slurm has answered
+  void cancel(std::vector<std::string> jobs, std::function<void()> then = {});  // then: called when Slurm has answered
   void cancel_ending();
   void end_in_line();
   void give_up_unreachable();
@@ -96,13 +95,13 @@ class JobEngine : public Engine {
   SlurmTools tools_;
   std::map<uint64_t, Job> jobs_;
   int slots_in_use_ = 0, submitting_ = 0;
-  std::deque<uint64_t> line_;                               // of trials whose job is to be submitted
+  std::deque<uint64_t> line_;                               // trials whose job is to be submitted
   std::chrono::milliseconds shortest_interval_, interval_;  // between two squeues
   bool asking_ = false, complained_ = false, reported_never_ = false;
   uint64_t ask_timer_ = 0, file_timer_ = 0, cancel_timer_ = 0;
   Loop::Clock::time_point last_asked_{};
-  std::set<std::string> cancelled_;  // ids; not again before the next answer
-  std::set<std::string> ended_;      // names of jobs whose trial has ended: they end by themselves
+  std::set<std::string> cancelled_;  // job ids; not cancelled again before the next answer
+  std::set<std::string> ended_;      // names of jobs whose trial has ended; they end by themselves
 };
 
 }  // namespace dsat::host

@@ -1,4 +1,4 @@
-// Translates options and a trial's shape into sbatch's words; `sbatch --test-only` says what Slurm thinks of them.
+// Translates options and a trial's shape into options of sbatch. `sbatch --test-only` checks them.
 #include "slurm/job_request.h"
 
 #include <fmt/format.h>
@@ -16,14 +16,14 @@ namespace dsat::host {
 
 namespace {
 
-constexpr std::chrono::minutes kBeyondTimeout{2};  // a job has as much more time than its trial
+constexpr std::chrono::minutes kBeyondTimeout{2};  // a job's time limit exceeds its trial's by this
 
 std::vector<Slot> without_hosts(std::vector<Slot> slots) {
   for (Slot& slot : slots) slot.host.clear();
   return slots;
 }
 
-// What the user need not read twice: sbatch says first which option, then that all failed.
+// Returns sbatch's reason without the prefixes, which tell the user nothing.
 std::string refusal(const ToolOutput& output) {
   std::string text = output.last_word();
   for (const char* prefix : {"sbatch: error: ", "sbatch: fatal: ", "allocation failure: "}) {
@@ -59,7 +59,7 @@ std::string gres_of(const JobRequest& request, const TrialShape& shape) {
   if (request.gres == "none") return "";
   const int slots = *std::max_element(shape.node_slots.begin(), shape.node_slots.end());
   if (request.gres.empty()) return request.has_gpus ? fmt::format("gpu:{}", slots) : "";
-  // "gpu" and "gpu:a100" are kinds of device, of which a trial takes one a slot; a number at the end stays.
+  // "gpu" and "gpu:a100" are kinds of device, of which a trial takes one per slot. A number at the end is kept.
   const size_t colon = request.gres.rfind(':');
   const bool counted = colon != std::string::npos && colon + 1 < request.gres.size() &&
                        request.gres.find_first_not_of("0123456789", colon + 1) == std::string::npos;
@@ -86,7 +86,7 @@ std::vector<std::string> sbatch_options(const JobRequest& request, const TrialSh
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) options.push_back(fmt::format("--{}={}", name, value));
   };
-  // Ranks of one task share its processors.
+  // The ranks of one task share its processors.
   if (tasks == 1 && per_node > 1) add("cpus-per-task", fmt::to_string(per_node));
   add("gres", gres_of(request, shape));
   add("partition", request.partition);
@@ -134,7 +134,7 @@ std::string slurm_time(const std::string& text) {
     const auto minutes = std::chrono::ceil<std::chrono::minutes>(parse_duration(text));
     if (minutes.count() > 0) return fmt::to_string(minutes.count());
   } catch (const Error&) {
-    // Neither Slurm's form nor ours: reported below.
+    // The text has neither Slurm's form nor ours; reported below.
   }
   throw Error(fmt::format("--job-time {}: no time limit: write minutes (30), 1:30:00, 2-12 (days-hours) or 90m", text));
 }

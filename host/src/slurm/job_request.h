@@ -1,6 +1,5 @@
-// What a trial asks Slurm for: the words of sbatch, and the check of them before the first trial.
-//
-// Threading: pure but for check_jobs, which asks the controller and waits. Errors: dsat::Error, one line.
+// Builds sbatch's options for a trial, and checks them before the first trial.
+// Threading: pure except for check_jobs, which asks the controller and waits. Errors: dsat::Error, one line.
 #ifndef DSAT_HOST_SLURM_JOB_REQUEST_H_
 #define DSAT_HOST_SLURM_JOB_REQUEST_H_
 
@@ -17,37 +16,37 @@
 
 namespace dsat::host {
 
-// How the processes of a trial are spread over its nodes.
-enum class Spread { command, srun, node };  // it does so itself; one by srun for each rank, or for each node
+// How the processes of a trial are started on its nodes.
+enum class Spread { command, srun, node };  // by the command; by srun for each rank; by srun for each node
 
 struct JobRequest : ClusterOptions {
   Launcher launcher = Launcher::none;  // of the command
-  bool command_has_count = false;      // the command itself says how many processes it starts
+  bool command_has_count = false;      // the command says how many processes it starts
   std::chrono::milliseconds trial_timeout{};
   std::filesystem::path guard{};  // dsat-launch, which a node may have under this path
 };
 
 Spread spread_of(const JobRequest& request, const TrialShape& shape);
 
-// The shape of a trial that has these slots.
+// Returns the shape of a trial that has these slots.
 TrialShape shape_of(const std::vector<Slot>& slots);
 
-// "gpu:4": what each node of a trial must have; empty: nothing.
+// Returns what each node of a trial must have: "gpu:4"; empty: nothing.
 std::string gres_of(const JobRequest& request, const TrialShape& shape);
 
-// How the command is to see its slots: the scheduler has bound the devices, and only the script knows the nodes.
+// Sets how the command sees its slots: the scheduler has bound the devices, and only the script knows the nodes.
 void prepare_for_allocation(const JobRequest& request, TrialContext& context);
 
-// Options of sbatch that ask for a trial of this shape.
+// Returns sbatch's options for a trial of this shape.
 std::vector<std::string> sbatch_options(const JobRequest& request, const TrialShape& shape);
 
-// A script for a trial's folder, with what jobs and steps have in common.
+// Returns a trial's script with the parts that jobs and steps have in common.
 TrialScript slurm_script(const JobRequest& request, const Launch& launch);
 
-// The script of a trial's job, below sbatch.
+// Writes the script that sbatch runs for a trial.
 void write_job_script(const JobRequest& request, const Launch& launch);
 
-// "30", "1:30:00", "2-12", "90m": minutes where there is no unit, as Slurm counts them. Throws Error.
+// Parses "30", "1:30:00", "2-12", "90m"; without a unit, minutes, as in Slurm. Throws Error.
 std::string slurm_time(const std::string& text);
 
 // Asks Slurm whether it would take the jobs of every shape. Throws Error: it never would.

@@ -1,5 +1,4 @@
-// Translates Slurm's words by tables: states, reasons to wait, refusals. What follows from them for a trial, its
-// submission and its end, is decided in job_engine.cc.
+// Tables of Slurm's states, reasons to wait and refusals. job_engine.cc decides what follows from them for a trial.
 #include "slurm/job_state.h"
 
 #include <fmt/format.h>
@@ -33,7 +32,7 @@ constexpr std::array<std::string_view, 8> kWaiting{"PENDING",   "CONFIGURING",  
 constexpr std::array<std::string_view, 6> kRunning{"RUNNING",   "COMPLETING", "STAGE_OUT",
                                                    "SIGNALING", "STOPPED",    "RESIZING"};
 
-// Reasons that no passing of time mends.
+// Reasons that waiting does not remove.
 constexpr std::array<std::string_view, 10> kNever{"PartitionTimeLimit",
                                                   "InvalidAccount",
                                                   "InvalidQOS",
@@ -44,10 +43,10 @@ constexpr std::array<std::string_view, 10> kNever{"PartitionTimeLimit",
                                                   "JobHeldAdmin",
                                                   "launch_failed_requeued_held",
                                                   "job_requeued_in_held_state"};
-// The same for a request that does not fit the cluster, and also given while nodes are down or drained.
+// Reasons for a request that does not fit the cluster. Slurm also gives them while nodes are down or drained.
 constexpr std::array<std::string_view, 4> kNeverYet{"BadConstraints", "PartitionNodeLimit", "PartitionInactive",
                                                     "FrontEndDown"};
-// Limits of a single job: "QOSMaxNodePerJobLimit", "AssocMaxWallDurationPerJobLimit"; what is used up stays used up.
+// Limits of a single job, "QOSMaxNodePerJobLimit", "AssocMaxWallDurationPerJobLimit", and budgets that are used up.
 constexpr std::array<std::string_view, 3> kNeverPart{"PerJob", "GrpCPUMinutesLimit", "GrpBillingMinutes"};
 
 constexpr std::array<std::string_view, 4> kMemoryKill{"oom-kill event", "oom_kill event", "Out Of Memory",
@@ -140,7 +139,7 @@ std::optional<Verdict> verdict_of(const JobState& job, const std::string& words)
   if (job.state == "TIMEOUT" || job.state == "DEADLINE") {
     return says(Outcome::timed_out, false, "reached its time limit (--job-time)");
   }
-  // jobacct_gather's own limit leaves a state that says something else.
+  // The limit of jobacct_gather leaves another state.
   if (job.state == "OUT_OF_MEMORY" || is_memory_kill(words)) {
     return says(Outcome::out_of_memory, false, "took more host memory than it may (Slurm: out of memory)");
   }

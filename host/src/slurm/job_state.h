@@ -1,6 +1,5 @@
-// What Slurm says of jobs, and what it means for a trial that left no result.
-//
-// Threading: pure functions. Errors: none; lines that cannot be read are passed over.
+// Slurm's states of jobs, and what they mean for a trial without a result.
+// Threading: pure functions. Errors: none; lines that cannot be read are skipped.
 #ifndef DSAT_HOST_SLURM_JOB_STATE_H_
 #define DSAT_HOST_SLURM_JOB_STATE_H_
 
@@ -14,38 +13,39 @@ namespace dsat::host {
 
 struct JobState {
   std::string id, name;
-  std::string state, reason;  // as squeue writes them: RUNNING, PENDING and (Resources)
+  std::string state, reason;  // as squeue writes them: RUNNING; PENDING with Resources
   std::string nodes;
-  int wait_status = 0;  // as wait() gives it
+  int wait_status = 0;  // as from wait()
   int restarts = 0;
 };
 
-// What squeue is asked for, and how its answer is read.
+// The fields that squeue is asked for, and the parser of its answer.
 std::string job_format();
 std::vector<JobState> parse_jobs(const std::string& text);
 
 bool is_waiting(const JobState& job);    // in the queue, on its way to a node, or suspended
-bool is_suspended(const JobState& job);  // its processes are there and stand still
+bool is_suspended(const JobState& job);  // its processes exist but do not run
 bool is_running(const JobState& job);
-bool is_over(const JobState& job);  // and none of its processes is left
+bool is_over(const JobState& job);  // none of its processes is left
 
-// Why a job that waits never starts; empty: it may.
+// Returns the reason why a waiting job never starts; empty: it may start.
 std::string never_starts(const JobState& job);
 
-// May that reason pass by itself? Nodes come back, an administrator opens a partition again.
+// Whether this reason may pass by itself: nodes come back, or an administrator opens a partition again.
 bool may_pass(const JobState& job);
 
-// Why a job that ended left no result of its trial; nullopt: Slurm knows no more than the exit status. `words`: what
-// Slurm printed into the job's output.
+// Returns why an ended job left no result; nullopt: Slurm knows no more than the exit status. `words`: what Slurm
+// printed into the job's output.
 std::optional<Verdict> verdict_of(const JobState& job, const std::string& words = {});
 
-// Does Slurm say that it ended a job or step for its host memory? Some clusters name no other reason.
+// Whether Slurm says that it ended a job or step for its use of host memory. Some clusters give no other reason.
 bool is_memory_kill(const std::string& words);
 
-// Its command's end, where Slurm is the only one that knows.
+// Returns the end of the command, when only Slurm knows it.
 ExitStatus exit_of(const JobState& job);
 
-// May a refusal of sbatch, srun or squeue pass by itself? The controller does not answer, or a limit is reached.
+// Whether a refusal of sbatch, srun or squeue may pass by itself: the controller does not answer, or a limit is
+// reached.
 bool may_pass(const std::string& message);
 
 }  // namespace dsat::host

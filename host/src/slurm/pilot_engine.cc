@@ -1,4 +1,4 @@
-// Builds the words of srun, reads what it says when a step fails, and keeps an eye on the clock of the allocation.
+// Builds srun's command lines, reads its output when a step fails, and watches the allocation's time limit.
 #include "slurm/pilot_engine.h"
 
 #include <fmt/format.h>
@@ -22,10 +22,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kMostTries = 10;  // of a step that is refused: with the pauses about a minute
+constexpr int kMostTries = 10;  // for a refused step; with the pauses, about a minute
 constexpr size_t kStderrTailBytes = 16 * 1024;
 constexpr milliseconds kFirstPause{250}, kLongestPause{10000};
-// What is left to the host itself when the allocation ends, and what a trial takes as long as none has ended.
+// The time left to the host at the allocation's end, and the assumed length of a trial before any has ended.
 constexpr std::chrono::seconds kLastSeconds{15}, kFirstTrial{30};
 
 std::string key_of(const std::vector<Slot>& slots) { return slots.front().name(); }
@@ -36,7 +36,7 @@ std::set<std::string> hosts_of(const std::vector<Slot>& slots) {
   return hosts;
 }
 
-// "srun: error: n2: task 1: Exited with exit code 3": what the first task that failed ended with.
+// Finds the exit code of the first failed task in "srun: error: n2: task 1: Exited with exit code 3".
 std::optional<int> status_of_first_task(const std::string& words) {
   const std::string text = "Exited with exit code ";
   const size_t at = words.find(text);
@@ -53,7 +53,7 @@ bool tells_of_lost_node(const std::string& line) {
                      [&](const char* sign) { return line.find(sign) != std::string::npos; });
 }
 
-// The words that may be names of nodes; a list such as "n[1,10]" is one.
+// Returns the words that may be names of nodes; a list such as "n[1,10]" is one word.
 std::vector<std::string> node_words_of(const std::string& line) {
   std::vector<std::string> words(1);
   bool in_list = false;
@@ -98,13 +98,14 @@ void PilotEngine::set_time_check() {
   if (end_) time_timer_ = loop_.at(*end_ - kLastSeconds, [this] { check_time(); });
 }
 
-// The end has come, or no trial would end before it and none runs any more. The allocation may have got more time.
+// Called at the allocation's end, or if no trial could end before it and none runs. The allocation may have got more
+// time.
 void PilotEngine::check_time() {
   time_timer_ = 0;
   try {
     end_ = on_loop(allocation_end(pilot_.allocation.job, options_.environment), loop_);
   } catch (const Error&) {
-    // What was known before has to do.
+    // The end that was known before is used.
   }
   if (!is_short_of_time()) return set_time_check();
   on_closing(fmt::format("the allocation (job {}) ends in {}, too soon for another trial", pilot_.allocation.job,
@@ -120,7 +121,8 @@ bool PilotEngine::has_room_for(const std::vector<TrialShape>& shapes) const {
     }
     return false;
   }
-  // Nodes that are retired never come back: start() then says so, rather than that the study waits for ever.
+  // Retired nodes never come back. With room reported, start() fails with that reason, and the study does not wait for
+  // ever.
   return RemoteEngine::has_room_for(shapes) || (shapes.size() == 1 && begun_.empty() && !retired_.empty());
 }
 
@@ -150,7 +152,7 @@ void PilotEngine::prepare(TrialContext& context) const {
   if (context.allocation_nodes > 1) context.slots = slots;
 }
 
-// In the allocation's order, which is that of Slurm's tasks: the first task is on the first.
+// The nodes are in the allocation's order, which Slurm uses for its tasks: the first task is on the first node.
 std::vector<const AllocationNode*> PilotEngine::nodes_of(const Launch& launch) const {
   const std::set<std::string> hosts = hosts_of(launch.slots);
   std::vector<const AllocationNode*> nodes;
@@ -165,7 +167,7 @@ bool PilotEngine::runs_tasks(const Launch& launch) const {
   return spread_of(pilot_.request, shape_of(launch.slots)) != Spread::command;
 }
 
-// No --exact and no --cpus-per-task: of steps that overlap, Slurm would bind all to the same first processors.
+// --exact and --cpus-per-task are not used, since Slurm would bind all overlapping steps to the same processors.
 Argv PilotEngine::client_command(const Launch& launch) const {
   const std::vector<const AllocationNode*> all = nodes_of(launch);
   const bool as_tasks = runs_tasks(launch);
@@ -216,7 +218,7 @@ Argv PilotEngine::signal_command(const Launch&, const ScriptNote& note, bool at_
   return {"scancel", at_once ? "--signal=KILL" : "--signal=TERM", note.job + "." + note.step};
 }
 
-// srun names the node that it could not reach.
+// srun prints the name of a node that it could not reach.
 bool PilotEngine::retire_failed_nodes(const Launch& launch) {
   std::set<std::string> failed;
   for (const std::string& line : printable_lines(client_words(launch))) {
@@ -237,7 +239,7 @@ bool PilotEngine::retire_failed_nodes(const Launch& launch) {
   return any;
 }
 
-// Slurm's verdict on a trial. Its words come through the client, or through the errors of tasks that it ran.
+// Returns Slurm's messages about a trial, which come through the client or in the errors of the tasks.
 std::string PilotEngine::words_of(const Launch& launch) const {
   std::string words = client_words(launch);
   if (!runs_tasks(launch)) return words;
@@ -247,7 +249,7 @@ std::string PilotEngine::words_of(const Launch& launch) const {
   return words;
 }
 
-// Somebody cancelled it, or its time was cut: then nothing more can be started.
+// If the allocation was cancelled or its time was cut, no more trials can start.
 bool PilotEngine::close_if_allocation_is_over() {
   if (!is_allocation_over(pilot_.allocation.job, options_.environment)) return false;
   on_closing(fmt::format("the allocation (job {}) is over", pilot_.allocation.job));
@@ -281,7 +283,7 @@ void PilotEngine::explain(const Running& trial, EngineEnd& end) {
     end.verdict =
         Verdict{Outcome::out_of_memory, "its step took more host memory than it may (Slurm: out of memory)", false};
   } else if (const auto status = status_of_first_task(words)) {
-    end.exit = {*status, 0};  // it failed by itself, and Slurm ended the others
+    end.exit = {*status, 0};  // the task failed by itself, and Slurm ended the others
   } else if (has("CANCELLED") && close_if_allocation_is_over()) {
     end.verdict = Verdict{Outcome::failed, "its allocation is over", true};
   } else if (has("DUE TO TIME LIMIT")) {

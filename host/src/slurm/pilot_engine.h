@@ -1,8 +1,8 @@
-// Trials as steps of the allocation that this program runs in: srun, many at a time, several a node.
+// Runs trials as steps of the allocation in which this program runs: srun, many at a time, several per node.
 //
-// The steps share their nodes as far as Slurm goes (--overlap), and dsat gives each trial its slots; of the GPUs that
-// Slurm shows on a node, a trial sees those of its slots. A step that is refused is tried again; a node that fails is
-// retired, and the rest goes on. No trial is begun that could not end before the allocation does.
+// Slurm lets the steps share their nodes (--overlap), and dsat assigns the slots; a trial sees the GPUs of its slots. A
+// refused step is tried again. A node that fails is retired, and the study continues on the others. No trial starts
+// that could not end before the allocation.
 // Threading, ownership: as RemoteEngine.
 #ifndef DSAT_HOST_SLURM_PILOT_ENGINE_H_
 #define DSAT_HOST_SLURM_PILOT_ENGINE_H_
@@ -22,7 +22,7 @@ namespace dsat::host {
 struct PilotEngineOptions : RemoteEngineOptions {
   JobRequest request{};
   Allocation allocation{};
-  std::string token{};  // of the study: how its steps' names begin
+  std::string token{};  // of the study; its steps' names begin with it
 };
 
 class PilotEngine : public RemoteEngine {

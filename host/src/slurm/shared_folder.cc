@@ -1,5 +1,5 @@
-// Leaves a file where the run directory is to be, and has every node look for it: a folder of the same name that is the
-// node's own does not have it.
+// Makes a file beside the future run directory, and lets every node look for it. A local folder of the same name does
+// not have this file.
 #include "slurm/shared_folder.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::seconds kPatience{30};
 
-// A file that lives as long as this; its name is empty where none can be made.
+// A file that is removed with this object; its name is empty if no file could be made.
 class Mark {
  public:
   explicit Mark(fs::path folder) {
@@ -48,7 +48,7 @@ class Mark {
 constexpr const char* kLook =
     R"sh([ -e "$1" ] || echo "run $SLURMD_NODENAME"; [ -d "$2" ] || echo "cwd $SLURMD_NODENAME")sh";
 
-// "node n1", "nodes n1, n2": of many only the first few.
+// Returns "node n1", "nodes n1, n2"; of many nodes only the first few.
 std::string node_list(std::vector<std::string> names) {
   constexpr size_t kShown = 4;
   std::sort(names.begin(), names.end());
@@ -63,7 +63,7 @@ std::string node_list(std::vector<std::string> names) {
 void check_shared(const Allocation& allocation, const fs::path& run_dir, const fs::path& cwd,
                   const Environment& environment) {
   const Mark mark(run_dir.parent_path());
-  if (mark.name().empty()) return;  // who makes the run directory says why not
+  if (mark.name().empty()) return;  // the maker of the run directory reports why
   const auto nodes = allocation.nodes.size();
   const ToolOutput output =
       SlurmTools::run_now({"srun", "--jobid=" + allocation.job, fmt::format("--nodes={}", nodes),

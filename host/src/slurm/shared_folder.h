@@ -1,6 +1,5 @@
-// Do the nodes of an allocation see the folders that a study works in?
-//
-// Threading: starts one step over all nodes and waits. Errors: dsat::Error, one line, that names nodes and folder.
+// Checks whether the nodes of an allocation see the folders of a study.
+// Threading: starts one step on all nodes and waits. Errors: dsat::Error, one line with nodes and folder.
 #ifndef DSAT_HOST_SLURM_SHARED_FOLDER_H_
 #define DSAT_HOST_SLURM_SHARED_FOLDER_H_
 
@@ -11,7 +10,7 @@
 
 namespace dsat::host {
 
-// `run_dir` may still have to be made; the command runs in `cwd`. A step that Slurm does not start now says nothing.
+// `run_dir` may not exist yet; the command runs in `cwd`. If Slurm does not start the step now, there is no error.
 void check_shared(const Allocation& allocation, const std::filesystem::path& run_dir, const std::filesystem::path& cwd,
                   const Environment& environment);
 

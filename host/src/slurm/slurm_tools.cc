@@ -1,4 +1,4 @@
-// Runs each command with its two streams in memory files, which are read when it has ended.
+// Writes each command's two streams to memory files, which are read after its end.
 #include "slurm/slurm_tools.h"
 
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ Environment without_slurm_variables(const Environment& environment) {
 }
 
 SlurmTools::SlurmTools(Loop& loop, Environment environment) : loop_(loop), environment_(std::move(environment)) {
-  set_variable(environment_, "LC_ALL", "C");  // states and messages are read
+  set_variable(environment_, "LC_ALL", "C");  // states and messages are parsed
 }
 
 SlurmTools::~SlurmTools() {

@@ -1,8 +1,8 @@
-// Slurm's commands: found in PATH, run without holding up the loop, their words read.
+// Runs Slurm's commands without blocking the loop.
 //
-// The commands and not libslurm: its licence is the GPL, and its interface belongs to one version of a cluster.
-// Threading: control thread only. Ownership: destroying it ends the commands that still run; their callbacks then never
-// come. Errors: a command that cannot be started is one that failed, with the reason in `err`.
+// libslurm is not used: its licence is the GPL, and its interface belongs to one version of a cluster.
+// Threading: control thread only. Ownership: the destructor ends running commands, without their callbacks. Errors: a
+// command that cannot be started counts as failed, with the reason in `err`.
 #ifndef DSAT_HOST_SLURM_SLURM_TOOLS_H_
 #define DSAT_HOST_SLURM_SLURM_TOOLS_H_
 
@@ -21,27 +21,27 @@
 namespace dsat::host {
 
 struct ToolOutput {
-  bool ok = false;  // it ended with status 0
+  bool ok = false;  // ended with status 0
   std::string out, err;
-  std::string last_word() const;  // the last line of `err`, else of `out`: what went wrong
+  std::string last_word() const;  // the last line of `err`, or else of `out`: the error
 };
 
-// Variables of a surrounding job or step that would change what a command does; SLURM_CONF and the like stay.
+// Removes variables of a surrounding job or step that would change a command; SLURM_CONF and the like stay.
 Environment without_slurm_variables(const Environment& environment);
 
 class SlurmTools {
  public:
   using Callback = std::function<void(const ToolOutput&)>;
 
-  // The environment is that of the commands.
+  // `environment`: of the commands.
   SlurmTools(Loop& loop, Environment environment);
   ~SlurmTools();
 
-  // A command that does not answer within `patience` is killed, and has failed.
+  // A command that does not answer within `patience` is killed and has failed.
   void run(const std::vector<std::string>& argv, Callback callback,
            std::chrono::milliseconds patience = std::chrono::seconds(60));
 
-  // Runs one and waits for it, without a loop that anything else lives in.
+  // Runs a command and waits for it, on a loop of its own.
   static ToolOutput run_now(const std::vector<std::string>& argv, const Environment& environment,
                             std::chrono::milliseconds patience = std::chrono::seconds(60));
 
@@ -62,13 +62,13 @@ class SlurmTools {
   uint64_t next_ = 0;
 };
 
-// A file's name as --output of sbatch and srun takes it, where % begins a replacement.
+// Returns a file's name for --output of sbatch and srun, with % escaped.
 std::string file_pattern(const std::filesystem::path& file);
 
-// The tools of this machine: "sbatch" and the like. Throws Error, naming what PATH lacks and what to do.
+// Throws Error if PATH lacks one of `commands` ("sbatch"), with what to do.
 void require_slurm(const std::vector<std::string>& commands, const Environment& environment, const std::string& why);
 
-// 22.05 of "slurm 22.05.8": {22, 5}; {0, 0}: it cannot be read.
+// Parses "slurm 22.05.8" to {22, 5}; {0, 0}: not readable.
 std::pair<int, int> parse_slurm_version(const std::string& text);
 
 }  // namespace dsat::host
