@@ -1,5 +1,4 @@
-// Answers a trial by the step model: out of memory, or times with noise.
-// A trial takes its start-up time plus that of its steps.
+// Computes a trial's answer by the step model, with noise. A trial takes its start-up time plus the time of its steps.
 #include "sim/cluster.h"
 
 #include <fmt/format.h>
@@ -15,17 +14,17 @@
 namespace dsat::host::sim {
 namespace {
 
-// Box and Muller's transformation of two uniform draws.
+// Box-Muller transform of two uniform draws.
 double normal(Random& random) {
   constexpr double kTwoPi = 6.283185307179586;
   const double radius = std::sqrt(-2 * std::log(1 - random.uniform()));
   return radius * std::cos(kTwoPi * random.uniform());
 }
 
-// A phase's time in this trial as a multiple of its usual one.
+// Returns a phase's time in this trial, relative to its usual time.
 double noise_factor(Random& random, double deviation) { return std::max(0.5, 1 + deviation * normal(random)); }
 
-// A trial that is as long as nothing goes wrong has these steps; one that runs out of memory does so in the first.
+// A trial that completes runs all steps. A trial that runs out of memory does so in the first.
 double seconds_of(const Scenario& scenario, double step_seconds, double steps) {
   return scenario.startup_seconds + steps * step_seconds;
 }
@@ -84,7 +83,7 @@ SimulatedRun ClusterSurface::run(const SimulatedTrial& trial) const {
   const StepTime measured = with_noise(usual, scenario_, trial.seed);
   answer.peak_bytes = static_cast<uint64_t>(memory.allocated);
   answer.metrics = metrics_of(measured, trial.config.at(config::kTrainBatchKey).get<double>());
-  // A trial of --verify has more steps than the scenario says.
+  // A trial of --verify has more steps than the scenario gives.
   const double last = trial.config.value("/autotuning/end_profile_step"_json_pointer, 0.0);
   answer.seconds = seconds_of(scenario_, measured.total, std::max(scenario_.steps, last + 1));
   return answer;

@@ -7,7 +7,7 @@
 
 namespace dsat::host::sim {
 
-// Threading: may be shared by studies; it never changes.
+// Threading: immutable; studies may share it.
 class ClusterSurface : public Surface {
  public:
   explicit ClusterSurface(Scenario scenario) : scenario_(std::move(scenario)) {}

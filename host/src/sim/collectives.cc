@@ -1,5 +1,4 @@
-// The alpha-beta model of a ring.
-// Time is the latency of its hops and the overhead of each call, plus bytes over the slowest link.
+// Time is the latency of the hops, plus the overhead of each call, plus bytes divided by the slowest link's bandwidth.
 #include "sim/collectives.h"
 
 #include <algorithm>
@@ -13,7 +12,7 @@ Ring::Ring(const Scenario& scenario, int64_t ranks, int64_t stride) : ranks_(sta
       std::clamp<double>(static_cast<double>(c.gpus_per_node) / static_cast<double>(stride), 1, ranks_);
   const double nodes = std::ceil(ranks_ / in_node);
   hop_seconds_ = ((in_node - 1) * c.intra_node_latency_us + (nodes - 1) * c.inter_node_latency_us) * 1e-6;
-  // Rings of several groups (tensor parallelism: `stride` of them) share the node's cards.
+  // The rings of several groups (with tensor parallelism, `stride` groups) share the node's network cards.
   const double groups = std::min<double>(static_cast<double>(stride), static_cast<double>(c.gpus_per_node));
   bandwidth_ = nodes > 1 ? std::min(c.intra_node_bandwidth, c.inter_node_bandwidth / groups) : c.intra_node_bandwidth;
   overhead_seconds_ = scenario.engine.collective_overhead_us * 1e-6;
@@ -31,7 +30,7 @@ double Ring::all_reduce(double bytes, double calls) const {
 
 double Ring::broadcasts(double bytes, double calls) const {
   if (ranks_ < 2) return 0;
-  // One operation after another, a rank each, pipelined along the ring.
+  // Each rank broadcasts once; the operations are pipelined along the ring.
   return calls * ranks_ * overhead_seconds_ + calls * hop_seconds_ * 2 + 2 * (ranks_ - 1) / ranks_ * bytes / bandwidth_;
 }
 

@@ -1,10 +1,10 @@
-// How long collective operations take: the alpha-beta model over rings.
+// Computes the time of collective operations by the alpha-beta model over rings.
 //
 // Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH" (2005): over N
-// ranks a ring gathers or scatters n bytes in (N - 1) alpha + (N - 1) / N n / beta, an all-reduce is both, a broadcast
-// by a scatter and a gather costs 2 (N - 1) / N n / beta. Between nodes beta is what the node's cards carry together,
-// since the ring enters and leaves a node once (NCCL); alpha counts the hops inside a node once and those between
-// nodes once, as a hierarchical ring has them.
+// ranks a ring gathers or scatters n bytes in (N - 1) alpha + (N - 1) / N n / beta; an all-reduce is both; a broadcast
+// as scatter and gather costs 2 (N - 1) / N n / beta. Between nodes, beta is the bandwidth of all cards of a node
+// together, since the ring enters and leaves a node once (NCCL). Alpha counts the hops inside one node and the hops
+// between nodes, as in a hierarchical ring.
 // Threading: pure functions. Units: seconds, bytes.
 #ifndef DSAT_HOST_SIM_COLLECTIVES_H_
 #define DSAT_HOST_SIM_COLLECTIVES_H_
@@ -13,14 +13,14 @@
 
 namespace dsat::host::sim {
 
-// The devices that take part: `ranks`, neighbours `stride` devices apart.
+// The devices of the operation: `ranks` devices, neighbours `stride` apart.
 class Ring {
  public:
   Ring(const Scenario& scenario, int64_t ranks, int64_t stride);
 
-  // `bytes` is the size of the whole buffer; `calls` operations share it.
+  // `bytes` is the size of the whole buffer, which `calls` operations share.
   double gather(double bytes, double calls) const;      // all-gather, or reduce-scatter
-  double all_reduce(double bytes, double calls) const;  // both
+  double all_reduce(double bytes, double calls) const;  // a reduce-scatter and an all-gather
   double broadcasts(double bytes, double calls) const;  // every rank in turn sends its part to all
 
  private:

@@ -1,5 +1,3 @@
-// Reads and writes comma-separated values.
-// One pass over the characters keeps whether it is inside quotes.
 #include "sim/csv.h"
 
 #include "dsat/error.h"
@@ -7,7 +5,7 @@
 namespace dsat::host::sim {
 
 std::vector<std::vector<std::string>> parse_csv(std::string_view text, const std::string& file) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets begin "CSV UTF-8" with it
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // at the begin of a spreadsheet's "CSV UTF-8"
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) text.remove_prefix(kByteOrderMark.size());
   std::vector<std::vector<std::string>> lines;
   std::vector<std::string> fields(1);

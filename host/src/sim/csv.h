@@ -1,4 +1,4 @@
-// Comma-separated values: fields may be quoted, a quote within is doubled (RFC 4180). Threading: pure functions.
+// Comma-separated values. Fields may be quoted; a quote within is doubled (RFC 4180). Threading: pure functions.
 #ifndef DSAT_HOST_SIM_CSV_H_
 #define DSAT_HOST_SIM_CSV_H_
 
@@ -8,10 +8,10 @@
 
 namespace dsat::host::sim {
 
-// Lines of fields; empty lines are left out. Throws dsat::Error for a quote that is not closed.
+// Returns lines of fields without empty lines. Throws dsat::Error for a quote that is not closed.
 std::vector<std::vector<std::string>> parse_csv(std::string_view text, const std::string& file);
 
-// A field as parse_csv reads it back.
+// Returns a quoted field that parse_csv can read.
 std::string csv_field(const std::string& text);
 
 }  // namespace dsat::host::sim

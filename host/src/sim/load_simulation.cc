@@ -1,5 +1,4 @@
-// Makes a Simulation of a scenario or of recorded trials.
-// It keeps the text it came from, so that a resumed study makes it again.
+// A Simulation keeps its source text, so that a resumed study can make it again.
 #include "sim/load_simulation.h"
 
 #include <utility>

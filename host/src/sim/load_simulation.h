@@ -1,4 +1,4 @@
-// Simulation::source and back: what a resumed study makes its simulation of.
+// Makes the simulation of a resumed study from Simulation::source.
 #ifndef DSAT_HOST_SIM_LOAD_SIMULATION_H_
 #define DSAT_HOST_SIM_LOAD_SIMULATION_H_
 
@@ -6,7 +6,8 @@
 
 namespace dsat::host::sim {
 
-// Null, which a program's own simulation has, gives one without a surface. Throws dsat::Error: the source is damaged.
+// Null, the source of a program's own simulation, gives a Simulation without surface. Throws dsat::Error: the source is
+// damaged.
 Simulation simulation_from_source(const Json& source);
 
 }  // namespace dsat::host::sim

@@ -1,5 +1,4 @@
-// Reads a configuration as the engine would: the cost model's keys, and those that the step model knows beyond them.
-// Absent keys have DeepSpeed's defaults.
+// Reads the keys of the cost model and further keys of the step model. Absent keys have DeepSpeed's defaults.
 #include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
 #include "sim/step.h"
@@ -12,9 +11,9 @@ bool flag(const Json& config, const char* key, bool absent) {
   return value != nullptr && value->is_boolean() ? value->get<bool>() : absent;
 }
 
-// "auto" of Hugging Face's Trainer, which knows the hidden size: reduce_bucket_size hidden^2, prefetch nine tenths of
-// it, a persistence threshold of ten times the hidden size. It does not fill in allgather_bucket_size: that has
-// DeepSpeed's default.
+// Replaces "auto" as Hugging Face's Trainer does from the hidden size: reduce_bucket_size hidden^2, prefetch nine
+// tenths of it, persistence threshold ten times the hidden size. The Trainer does not set allgather_bucket_size, so it
+// has DeepSpeed's default.
 void fill_auto(const Scenario& scenario, const Json& config, Run& run) {
   const double hidden = static_cast<double>(scenario.model.shape.hidden);
   const auto is_auto = [&](const char* key) {

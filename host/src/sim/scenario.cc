@@ -1,5 +1,4 @@
-// Reads a scenario section by section.
-// Then it checks what no single key shows: shape against size, devices against nodes.
+// Reads a scenario section by section. Then checks relations between keys: shape and size, devices and nodes.
 #include "sim/scenario.h"
 
 #include <fmt/format.h>
@@ -12,8 +11,8 @@
 namespace dsat::host::sim {
 namespace {
 
-// Parameters of a GPT-like transformer: per layer 12 h^2 weights and 13 h biases and norms, V h + s h embeddings, the
-// output tied to the input. Source: Narayanan et al. (arXiv:2104.04473), equation 2.
+// Returns the parameters of a GPT-like transformer: per layer 12 h^2 weights and 13 h biases and norms; V h + s h
+// embeddings; the output shares the input's weights. Source: Narayanan et al. (arXiv:2104.04473), equation 2.
 double transformer_params(const cost::TransformerShape& shape, double vocab) {
   const double h = shape.hidden;
   return shape.layers * (12 * h * h + 13 * h) + (vocab + shape.sequence) * h;
@@ -52,7 +51,7 @@ Model read_model(const Json& json, const std::string& source) {
   return model;
 }
 
-// Each is a slot that the host accounts for.
+// Each device is a slot in the host.
 void check_devices(const Section& section, int64_t devices) {
   if (devices <= 1000000) return;
   section.wrong("nodes", fmt::format("x gpus_per_node is {}: a cluster has at most 1,000,000 devices", devices));
@@ -79,7 +78,7 @@ Cluster read_cluster(const Json& json, const std::string& source) {
   c.device_memory = section.size("device_memory");
   c.flops = section.above_zero("flops");
   c.memory_bandwidth = section.size("memory_bandwidth", 1.5e12);
-  // A link that nothing crosses needs no speed.
+  // A link that nothing uses needs no speed.
   const auto absent = [](bool unused) { return unused ? std::optional<double>(1) : std::nullopt; };
   c.intra_node_bandwidth = section.size("intra_node_bandwidth", absent(c.gpus_per_node == 1));
   c.inter_node_bandwidth = section.size("inter_node_bandwidth", absent(c.nodes == 1));

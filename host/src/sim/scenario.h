@@ -1,4 +1,4 @@
-// A scenario: the model and the cluster that a simulation stands for. Read from JSON, checked to the last key.
+// A scenario: the model and the cluster of a simulation. It is read from JSON, and every key is checked.
 //
 // Format, units and defaults: docs/simulator.md. Threading: plain values. Errors: dsat::Error that names file and key.
 #ifndef DSAT_HOST_SIM_SCENARIO_H_
@@ -24,28 +24,28 @@ struct Cluster {
   double device_memory = 0;     // bytes
   double flops = 0;             // peak FLOP/s of a device at 16 bits
   double memory_bandwidth = 0;  // bytes/s of a device's own memory
-  // One direction: of one device inside a node; of all network cards of a node together.
+  // In one direction: of one device inside a node; of all network cards of a node together.
   double intra_node_bandwidth = 0, inter_node_bandwidth = 0;
   double intra_node_latency_us = 0, inter_node_latency_us = 0;  // of one hop
   double pcie_bandwidth = 0;                                    // bytes/s between a device and its host
-  double cpu_memory_bandwidth = 0;  // bytes/s of a node's host memory, shared by its devices
+  double cpu_memory_bandwidth = 0;  // bytes/s of a node's host memory, which its devices share
 };
 
 struct Engine {
-  double efficiency = 0;              // of the peak, for a batch without end
-  double half_tokens = 0;             // tokens of a micro batch at which half of it is reached
-  double kernel_latency_us = 0;       // launching a layer's kernels, one pass
-  double collective_overhead_us = 0;  // launching a collective
-  double overlap_slowdown = 0;        // of computation while collectives run beside it
-  double fixed_memory = 0;            // context and libraries, bytes
-  double fragmentation = 0;           // reserved but not allocated, as a share of what is allocated
+  double efficiency = 0;              // share of the peak, for an infinite batch
+  double half_tokens = 0;             // tokens of a micro batch at which half of this share is reached
+  double kernel_latency_us = 0;       // to launch a layer's kernels, per pass
+  double collective_overhead_us = 0;  // to launch a collective
+  double overlap_slowdown = 0;        // of computation while collectives run
+  double fixed_memory = 0;            // bytes for context and libraries
+  double fragmentation = 0;           // reserved but not allocated, relative to what is allocated
 };
 
 struct Noise {
-  double relative = 0;               // standard deviation of a phase's time from one trial to the next
-  double imbalance = 0;              // standard deviation of a device's speed: a step waits for the slowest one
-  double straggler_probability = 0;  // of a trial that is disturbed
-  double straggler_slowdown = 0;     // of such a trial
+  double relative = 0;               // standard deviation of a phase's time between trials
+  double imbalance = 0;              // standard deviation of the devices' speed; a step waits for the slowest
+  double straggler_probability = 0;  // that a trial is disturbed
+  double straggler_slowdown = 0;     // of a disturbed trial
 };
 
 struct Scenario {
@@ -58,7 +58,7 @@ struct Scenario {
   Json ds_config;
 };
 
-// `source` stands in messages.
+// `source` is the file's name in messages.
 Scenario scenario_from_json(const Json& json, const std::string& source);
 
 }  // namespace dsat::host::sim

@@ -1,5 +1,4 @@
-// Reads one JSON object key by key and remembers which keys were read.
-// The rest are refused with the likeliest name.
+// Remembers which keys were read. An unknown key is refused, with the most similar known name.
 #include "sim/scenario_section.h"
 
 #include <fmt/format.h>

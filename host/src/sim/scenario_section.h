@@ -1,5 +1,4 @@
-// One object of a scenario, read key by key: what is missing, out of bounds or unknown becomes one line.
-//
+// Reads one object of a scenario key by key. A missing, wrong or unknown key gives an error of one line.
 // Threading: one thread. Errors: dsat::Error, beginning with the file and the key.
 #ifndef DSAT_HOST_SIM_SCENARIO_SECTION_H_
 #define DSAT_HOST_SIM_SCENARIO_SECTION_H_
@@ -16,15 +15,15 @@ namespace dsat::host::sim {
 
 class Section {
  public:
-  // The object under `key` of `parent`; an absent one is empty. An empty key: `parent` itself.
+  // Reads the object under `key` of `parent`, empty if absent. If `key` is empty, reads `parent`.
   Section(const Json& parent, const std::string& key, std::string source);
 
   bool has(const std::string& key) const { return json_.contains(key); }
 
-  // A key without a fallback must be there.
+  // A key without a fallback is required.
   double above_zero(const std::string& key, std::optional<double> fallback = std::nullopt);
   double not_negative(const std::string& key, std::optional<double> fallback = std::nullopt);
-  double share(const std::string& key, double fallback);  // 0 to below 1
+  double share(const std::string& key, double fallback);  // at least 0 and below 1
   int64_t count(const std::string& key, std::optional<int64_t> fallback = std::nullopt);
   double size(const std::string& key, std::optional<double> fallback = std::nullopt);  // bytes: 80e9 or "80GB"
   bool flag(const std::string& key, bool fallback);

@@ -1,5 +1,4 @@
-// Asks the surface when a trial starts.
-// A timer in the loop's virtual time ends the trial.
+// Gets a trial's answer from the surface at its start. A timer in virtual time ends the trial.
 #include "sim/simulated_runner.h"
 
 #include <fmt/format.h>
@@ -16,14 +15,15 @@
 namespace dsat::host {
 namespace {
 
-// FNV-1a. The same on every machine, unlike std::hash.
+// FNV-1a, which gives the same value on every machine, unlike std::hash.
 uint64_t hash_of(const std::string& text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;
 }
 
-// What a journal could not give back, as a real trial's result file could not hold it; empty: nothing.
+// Returns why metrics cannot be stored in a journal, as no result file of a real trial could hold them; empty: they
+// can.
 std::string why_unusable(const Json& metrics) {
   if (!metrics.is_object()) {
     return fmt::format("the simulation's metrics are {}: a JSON object is needed", config::text_of(metrics));
@@ -35,7 +35,7 @@ std::string why_unusable(const Json& metrics) {
   return "";
 }
 
-// Far beyond any timeout, and no overflow of the clock.
+// Longer than any timeout, and no overflow of the clock.
 constexpr double kLongestSeconds = 1e9;
 
 }  // namespace
@@ -114,7 +114,7 @@ TrialEnd SimulatedRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::
   return end;
 }
 
-// "8-15": there may be thousands of devices, too many for a list.
+// Returns "8-15", since a list of thousands of devices would be too long.
 std::string SimulatedRunner::slots_of(int group) const {
   const int first = group * options_.slots_per_trial;
   const int last = first + options_.slots_per_trial - 1;
@@ -129,7 +129,7 @@ void SimulatedRunner::report_start(uint64_t id, uint32_t attempt) {
 
 void SimulatedRunner::report_end(uint64_t id) {
   const auto it = running_.find(id);
-  // Out of the map first: on_ended may start the next trial.
+  // The trial leaves the map first, because on_ended may start the next trial.
   Running trial = std::move(it->second);
   running_.erase(it);
   free_groups_.insert(trial.group);

@@ -1,7 +1,6 @@
-// Answers trials from a surface, in the loop's virtual time. Nothing is started and nothing written.
-//
-// Threading: control thread only. Units: slots are devices; a trial takes slots_per_trial neighbours. Errors: start()
-// throws dsat::Error when the surface fails.
+// Answers trials from a surface in virtual time. No process starts and no file is written.
+// Threading: control thread only. Units: slots are devices; a trial takes slots_per_trial neighbouring slots. Errors:
+// start() throws dsat::Error if the surface fails.
 #ifndef DSAT_HOST_SIM_SIMULATED_RUNNER_H_
 #define DSAT_HOST_SIM_SIMULATED_RUNNER_H_
 
@@ -35,9 +34,9 @@ class SimulatedRunner : public Runner {
   }
   void start(const TrialSpec& spec) override;
   void stop(uint64_t id, bool at_once) override;
-  // What a simulated trial would have left is gone with its process.
+  // A simulated trial leaves nothing after a crash.
   std::optional<TrialEnd> recover(const TrialSpec&) override { return std::nullopt; }
-  // Nothing outside the study depends on what was decided.
+  // A simulation has no effects outside the study.
   std::chrono::milliseconds commit_delay() const override { return std::chrono::seconds(1); }
 
  private:
@@ -53,7 +52,7 @@ class SimulatedRunner : public Runner {
 
   Loop& loop_;
   SimulatedRunnerOptions options_;
-  std::set<int> free_groups_;  // of neighbouring slots; group k: slots k x slots_per_trial and the following ones
+  std::set<int> free_groups_;  // group k has slots_per_trial slots from k x slots_per_trial on
   std::map<uint64_t, Running> running_;
 };
 

@@ -1,5 +1,5 @@
-// The memory of a step: model states, activations and buffers at the peak, plus what the allocator loses. The peak is
-// in the backward pass or in the optimizer step.
+// The peak is in the backward pass or in the optimizer step. It is model states, activations and buffers, plus the
+// allocator's loss.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 double as_double(int64_t value) { return static_cast<double>(value); }
 double element_bytes(const cost::Setup& setup) { return setup.precision == cost::Precision::fp32 ? 4 : 2; }
 
-// The caching allocator hands out blocks of 2 MiB.
+// The caching allocator uses blocks of 2 MiB.
 double in_blocks(double bytes) {
   constexpr double kBlock = 2.0 * 1024 * 1024;
   return std::ceil(bytes / kBlock) * kBlock;
@@ -19,7 +19,7 @@ double in_blocks(double bytes) {
 
 cost::ModelSize size_of(const Scenario& s) { return {s.model.num_params, s.model.num_params, 0}; }
 
-// Korthikanti et al., equation 2, plus what the output layer keeps: logits in 16 bit, and their softmax in 32.
+// Korthikanti et al., equation 2, plus the output layer: logits in 16 bits and their softmax in 32 bits.
 double activation_bytes(const Scenario& s, const Run& run, bool training) {
   const cost::Setup& setup = run.setup;
   cost::TransformerShape shape = s.model.shape;
@@ -27,7 +27,7 @@ double activation_bytes(const Scenario& s, const Run& run, bool training) {
   const double model_parallel = as_double(setup.tensor_parallel_size * setup.pipeline_stages);
   // A pipeline holds the activations of as many micro batches as it has stages.
   const double in_flight = std::min(as_double(setup.pipeline_stages), run.accumulation);
-  // The layer at work is held whole while it is computed again; no other stage of a pipeline has it.
+  // The layer that is recomputed has all its activations; only one pipeline stage has this layer at a time.
   cost::TransformerShape one = s.model.shape;
   one.layers = 1;
   one.checkpointing = cost::Checkpointing::none;
@@ -41,8 +41,8 @@ double activation_bytes(const Scenario& s, const Run& run, bool training) {
   return in_blocks(bytes * as_double(setup.micro_batch));
 }
 
-// The whole bucket, whatever the model's size; with overlap another one below stage 3. Without contiguous gradients
-// they wait where they are: half of a bucket's worth on average. docs/real-deepspeed.md has the table.
+// Each buffer is a whole bucket, whatever the model's size; below stage 3 there are two with overlap. Without
+// contiguous gradients, gradients wait in place: half a bucket on average. docs/real-deepspeed.md has the table.
 double reduce_buffer_bytes(const Run& run, double params) {
   const cost::Setup& setup = run.setup;
   if (setup.stage == 0) return 0;
@@ -53,27 +53,27 @@ double reduce_buffer_bytes(const Run& run, double params) {
   return setup.reduce_bucket_elements * element * (setup.overlap_comm && setup.stage < 3 ? 2 : 1);
 }
 
-// Stage 3: the layer at work, what is fetched ahead, what is small and stays, what is kept for the backward pass.
+// Stage 3 holds the current layer, prefetched parameters, small parameters, and parameters kept for the backward pass.
 double live_parameter_bytes(const Scenario& s, const Run& run, double params) {
   const cost::Setup& setup = run.setup;
   if (setup.stage != 3) return 0;
   const double layer = s.model.layer_params() / as_double(setup.tensor_parallel_size);
-  // From a layer's forward to its backward lie twice the elements behind it.
+  // Between a layer's forward and backward pass, twice the elements behind it are used.
   const double reused = 0.5 * run.max_reuse_distance;
   const double live = layer + std::max(reused, std::min(setup.prefetch_bucket_elements, run.max_live));
-  // Biases and norms, 13 h a layer, are kept whole if they are small enough.
+  // Biases and norms, 13 h per layer, are not partitioned if they are small enough.
   const double small =
       run.persistence_threshold >= s.model.shape.hidden ? s.model.shape.layers * 13 * s.model.shape.hidden : 0;
   return (std::min(live, params) + small) * element_bytes(setup);
 }
 
-// After the backward pass, activations are gone: the optimizer's temporaries are there. Parameters are gathered in
+// After the backward pass the activations are freed, and the optimizer has temporaries. Parameters are gathered in
 // place.
 double step_phase_bytes(const Run& run, double params) {
   const cost::Setup& setup = run.setup;
   const double ranks = as_double(setup.data_parallel_size);
   if (setup.optimizer_device == cost::Device::host) return 0;
-  if (setup.stage == 0 && setup.precision == cost::Precision::bf16) return 0;  // its gradients are fp32 already
+  if (setup.stage == 0 && setup.precision == cost::Precision::bf16) return 0;  // the gradients are fp32 already
   return 4 * (setup.stage >= 1 ? params / ranks : params);
 }
 

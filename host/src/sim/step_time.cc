@@ -1,5 +1,4 @@
-// The time of a step: computation that saturates, communication by stage and bucket, what of it is hidden, the
-// optimizer, offloading, the pipeline's bubble.
+// Adds computation, communication that is not hidden, the optimizer, offloading and the pipeline's bubble.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +10,7 @@ namespace {
 
 double as_double(int64_t value) { return static_cast<double>(value); }
 
-// Everything about a run that several formulas need.
+// Values that several formulas need.
 struct Parts {
   Parts(const Scenario& s, const Run& r) : scenario(s), run(r), ring(s, r.setup.data_parallel_size, model_parallel()) {
     const cost::Setup& setup = run.setup;
@@ -29,8 +28,8 @@ struct Parts {
   Ring ring;
 };
 
-// FLOP of one forward pass of a micro batch, of the whole model; and of its attention matrices alone.
-// Source: Narayanan et al. (arXiv:2104.04473), section 3.
+// Returns FLOP of one forward pass of the whole model for a micro batch; below, only of its attention matrices. Source:
+// Narayanan et al. (arXiv:2104.04473), section 3.
 double forward_flops(const Model& model, double samples) {
   const cost::TransformerShape& t = model.shape;
   const double tokens = samples * t.sequence;
@@ -44,11 +43,11 @@ double attention_flops(const Model& model, double samples) {
 
 struct Compute {
   double forward = 0, backward = 0;  // seconds of a micro step
-  double flops = 0;                  // that count as useful, of a micro step and device
+  double flops = 0;                  // useful FLOP of a micro step per device
 };
 
-// A device reaches a share of its peak that grows with the work it is given at once and saturates; a layer's kernels
-// take a while to launch however little they do.
+// A device reaches a share of its peak that grows with the batch and saturates. Launching a layer's kernels takes a
+// fixed time.
 Compute compute_of(const Parts& p) {
   const Scenario& s = p.scenario;
   const cost::Setup& setup = p.run.setup;
@@ -83,7 +82,7 @@ double bucket_calls(double elements, double bucket) {
   return std::max(1.0, std::ceil(elements / std::max(1.0, bucket)));
 }
 
-// The gradients of one backward pass.
+// Returns the time to reduce the gradients of one backward pass.
 double reduce_seconds(const Parts& p) {
   const cost::Setup& setup = p.run.setup;
   const double bytes = p.params * p.gradient_bytes;
@@ -92,15 +91,15 @@ double reduce_seconds(const Parts& p) {
   return scattered ? p.ring.gather(bytes, calls) : p.ring.all_reduce(bytes, calls);
 }
 
-// What of `communication` remains beside `compute`: all of it without overlap; with it what does not fit beside the
-// computation, and the last bucket, which nothing is left to hide.
+// Returns the part of `communication` that `compute` does not hide. With overlap, this is the time beyond the
+// computation, and the last bucket, which has no computation beside it.
 double exposed(double communication, double compute, double calls, bool overlaps) {
   if (!overlaps) return communication;
   const double last = communication / calls;
   return last + std::max(0.0, communication - last - compute * (1 - 1 / calls));
 }
 
-// Stage 3 gathers the parameters layer by layer, in each direction.
+// Stage 3 gathers the parameters layer by layer in both directions.
 struct Gathers {
   double forward = 0, backward = 0, overlapped = 0;
 };
@@ -115,10 +114,10 @@ Gathers gather_seconds(const Parts& p, const Compute& c) {
   if (setup.parameter_device == cost::Device::host) {
     seconds += p.params / p.ranks * p.element_bytes / p.scenario.cluster.pcie_bandwidth;
   }
-  // Fetching ahead needs room for at least one more layer, and a stream of its own.
+  // Prefetching needs room for at least one more layer, and its own stream.
   const bool ahead = setup.overlap_comm && setup.prefetch_bucket_elements > 0 && p.run.max_live > 2 * layer;
   g.forward = exposed(seconds, c.forward, calls, ahead);
-  // What is still whole from the forward pass need not be gathered again.
+  // Parameters kept since the forward pass are not gathered again.
   const double kept = std::min({1.0, p.run.max_live / p.params, p.run.max_reuse_distance / (2 * p.params)});
   g.backward = exposed(seconds * (1 - (kept >= 1 ? 1 : 0)), c.backward, calls, ahead);
   g.overlapped = ahead ? 1 : 0;
@@ -131,7 +130,7 @@ double offloaded_gradient_seconds(const Parts& p) {
   return share * p.gradient_bytes / p.scenario.cluster.pcie_bandwidth;
 }
 
-// Adam reads and writes master, momentum, variance and gradient: about 30 bytes a parameter (Ren et al.,
+// Adam reads and writes master weights, momentum, variance and gradient: about 30 bytes per parameter (Ren et al.,
 // "ZeRO-Offload").
 double optimizer_seconds(const Parts& p) {
   const cost::Setup& setup = p.run.setup;
@@ -152,7 +151,7 @@ double after_step_seconds(const Parts& p) {
   return p.run.allgather_partitions ? p.ring.gather(bytes, calls) : p.ring.broadcasts(bytes, calls);
 }
 
-// A step of all devices takes as long as that of the slowest: the expected maximum of N normal speeds.
+// A step takes as long as that of the slowest device: the expected maximum of N normal speeds.
 double slowest_of(const Scenario& s, double devices) {
   return 1 + s.noise.imbalance * std::sqrt(2 * std::log(std::max(devices, 1.0)));
 }
@@ -167,24 +166,25 @@ StepTime step_time(const Scenario& scenario, const Run& run) {
   const double tensor = tensor_parallel_seconds(p);
   const double reduce = reduce_seconds(p);
   const double calls = bucket_calls(p.params, setup.reduce_bucket_elements);
-  // Copying gradients into one piece of memory costs a pass over them.
+  // Copying gradients into contiguous memory costs one pass over them.
   const double copy = setup.stage >= 1 && run.contiguous_gradients
                           ? 2 * p.params * p.gradient_bytes / scenario.cluster.memory_bandwidth
                           : 0;
-  // Stages 0 and 1 reduce once, after the last micro step; 2 and 3 in each.
+  // Stages 0 and 1 reduce once, after the last micro step; stages 2 and 3 reduce in each micro step.
   const bool every_time = setup.stage >= 2;
   const bool overlaps = setup.stage >= 2 && setup.overlap_comm;
   const double slowed = overlaps && p.ranks > 1 ? 1 + scenario.engine.overlap_slowdown : 1;
   const double slowest = slowest_of(scenario, p.ranks * static_cast<double>(p.model_parallel()));
   const double backward_compute = c.backward * slowed * slowest;
   const double reduced = exposed(reduce, backward_compute, calls, overlaps) + offloaded_gradient_seconds(p);
-  const double once = every_time ? 0 : reduced / run.accumulation;  // a micro step's share of what comes once a step
+  const double once =
+      every_time ? 0 : reduced / run.accumulation;  // a micro step's share of the single reduction per step
 
   StepTime t;
   t.forward = c.forward * slowest * (gathers.overlapped > 0 ? slowed : 1) + gathers.forward + tensor;
   t.backward = backward_compute + gathers.backward + tensor + copy + (every_time ? reduced : once);
   t.step = optimizer_seconds(p) + after_step_seconds(p) + 1e-3;
-  // Narayanan et al.: p - 1 of A + p - 1 slots of a pipeline stand idle. Nothing is reduced in those.
+  // Narayanan et al.: p - 1 of A + p - 1 slots of a pipeline are idle. Nothing is reduced in idle slots.
   const double idle = static_cast<double>(setup.pipeline_stages) - 1;
   t.total = (run.accumulation + idle) * (t.forward + t.backward) - idle * once + t.step;
   t.flops_per_device = c.flops * run.accumulation;

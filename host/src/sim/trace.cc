@@ -1,5 +1,5 @@
-// Reads recorded trials from CSV, groups them by configuration, and answers a trial from the nearest group: by the
-// recorded micro batch, or by interpolation between two.
+// Groups recorded trials by configuration. A trial's answer comes from the nearest group: a recorded micro batch, or an
+// interpolation between two.
 #include "sim/trace.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* kOther[] = {"outcome", "reason", "model_info", "peak_bytes", "device_memory", "seconds", "slots"};
 constexpr const char* kCanonical[] = {"forward", "backward", "step", "latency", "throughput", "FLOPS_per_gpu"};
-// A trial whose length was not recorded.
+// The assumed length of a trial without a recorded length.
 constexpr double kUsualSeconds = 60;
 constexpr int64_t kMostSlots = 1 << 20, kMostSamples = int64_t{1} << 40;
 
@@ -40,7 +40,7 @@ bool is_one_of(const char* const (&names)[N], const std::string& name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-// A column that is none of the trial's own must be a key of DeepSpeed's.
+// A column that does not describe the trial must be a key of DeepSpeed.
 void check_column(const std::string& name, const std::string& file) {
   if (is_one_of(kMeasured, name) || is_one_of(kOther, name)) return;
   Json probe = Json::object();
@@ -61,7 +61,7 @@ Json value_of(const std::string& cell) {
   return value.is_discarded() ? Json(cell) : value;
 }
 
-// So that 5e8, 500000000 and 5.0e8 are one.
+// Makes 5e8, 500000000 and 5.0e8 equal.
 std::string normal(const Json& value) { return config::identity(Json{{"v", value}}); }
 
 double number_of(const std::string& cell, const std::string& where) {
@@ -78,7 +78,7 @@ int64_t whole_number_of(const std::string& cell, const std::string& where, int64
   throw Error(fmt::format("{}: '{}' is no whole number from {} to {}", where, cell, least, most));
 }
 
-// No device has more than 2^60.
+// No device has more than 2^60 bytes.
 double bytes_of(const std::string& cell, const std::string& where) {
   constexpr double kMost = 1152921504606846976.0;
   const double bytes = number_of(cell, where);
@@ -86,7 +86,7 @@ double bytes_of(const std::string& cell, const std::string& where) {
   return bytes;
 }
 
-// As programs write it: pandas says True.
+// Accepts the spellings of common programs; pandas writes True.
 bool flag_of(const std::string& cell, const std::string& where) {
   for (const char* yes : {"1", "true", "True"}) {
     if (cell == yes) return true;
@@ -108,19 +108,19 @@ double interpolated(double x, double x0, double y0, double x1, double y1) {
   return x1 == x0 ? y0 : y0 + (y1 - y0) * (x - x0) / (x1 - x0);
 }
 
-// Were trials recorded at this micro batch, or below and above it?
+// Whether trials were recorded at this micro batch, or both below and above it.
 bool encloses(const std::vector<const TraceRow*>& group, int64_t samples) {
   return group.front()->micro_batch <= samples && group.back()->micro_batch >= samples;
 }
 
-// What ran out of memory with more samples alone says nothing of fewer.
+// If all recorded trials have more samples and ran out of memory, they say nothing about fewer samples.
 bool answers(const std::vector<const TraceRow*>& group, int64_t samples) {
   return group.front()->micro_batch <= samples || std::any_of(group.begin(), group.end(), [](const TraceRow* row) {
            return row->outcome == Outcome::completed;
          });
 }
 
-// Below the smallest completed micro batch a step takes as long as there: what was never recorded is not to look
+// Below the smallest completed micro batch a step takes the same time, so that an unrecorded configuration never looks
 // better.
 void slow_down(SimulatedRun& run, double share) {
   for (const char* name : {"throughput", "FLOPS_per_gpu"}) {
@@ -243,9 +243,10 @@ Json TraceSurface::base_config() const {
   return config;
 }
 
-// The recorded configuration of the stage that answers the trial. Those of the trial's size go first, then those that
-// say anything of its micro batch, its own configuration or those around its micro batch, those that differ in few
-// keys; of several alike the first. A key that the record leaves empty may differ.
+// Returns the recorded configuration of the stage that answers the trial. Configurations with the trial's number of
+// slots come first; then those that cover its micro batch; then those with its own keys or with micro batches around
+// its own; then those with the fewest different keys. The first of equal ones is chosen. A key with an empty cell may
+// differ.
 const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, int stage, std::string& differs) const {
   std::vector<std::string> wanted;
   for (const std::string& key : keys_) {
@@ -263,7 +264,7 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
     size_t count = 0;
     for (size_t k = 0; k < keys_.size(); ++k) {
       const std::string& recorded = group.front()->config[k];
-      const bool follows = keys_[k] == config::kTrainBatchKey;  // from the micro batch
+      const bool follows = keys_[k] == config::kTrainBatchKey;  // it follows from the micro batch
       if (follows || recorded == wanted[k]) continue;
       ++count;
       if (!recorded.empty()) keys += (keys.empty() ? "" : ", ") + keys_[k];
@@ -277,7 +278,7 @@ const TraceSurface::Group* TraceSurface::nearest(const SimulatedTrial& trial, in
   return best;
 }
 
-// check() has found one.
+// check() has ensured that there is one.
 const TraceRow& TraceSurface::model_row() const {
   return *std::find_if(rows_.begin(), rows_.end(), [](const TraceRow& row) {
     return row.model_info && row.outcome == Outcome::completed && row.metrics.contains("num_params");
@@ -295,8 +296,8 @@ SimulatedRun TraceSurface::answer_of(const TraceRow& row) const {
   return run;
 }
 
-// Another configuration of the stage and size that ran out of memory at no more samples, and above all that this group
-// completed: the first of them. What was never recorded is not to look better than what was.
+// Returns the first trial of another configuration of this stage and size that ran out of memory with at most `samples`
+// samples, but more than this group completed. An unrecorded configuration must not look better than a recorded one.
 const TraceRow* TraceSurface::too_big_elsewhere(const Group& group, int64_t samples) const {
   int64_t completed = 0;
   for (const TraceRow* row : group) {
@@ -312,7 +313,7 @@ const TraceRow* TraceSurface::too_big_elsewhere(const Group& group, int64_t samp
   return found;
 }
 
-// Beyond the largest completed micro batch: would what the model keeps of each further sample still fit?
+// Beyond the largest completed micro batch, adds the model's activations for each further sample.
 bool TraceSurface::fits(const TraceRow& largest, int64_t samples) const {
   const TraceRow& model = model_row();
   const auto a_sample = model.metrics.find("activation_mem_per_gpu");
@@ -322,9 +323,9 @@ bool TraceSurface::fits(const TraceRow& largest, int64_t samples) const {
          *model.device_memory;
 }
 
-// Above all that this configuration completed, of which `largest` is the largest (nullptr: it completed nothing): out
-// of memory if that was recorded, of this configuration or of another one at its stage, or if the model's activations
-// say so; else as the largest.
+// Answers a trial above the largest completed micro batch (`largest`; nullptr: nothing completed). The answer is out of
+// memory if this was recorded for this or another configuration of the stage, or if the model's activations do not fit;
+// otherwise it is that of `largest`.
 SimulatedRun TraceSurface::beyond(const Group& group, const TraceRow* largest, const SimulatedTrial& trial) const {
   const int64_t samples = micro_batch_of(trial);
   const auto out = std::find_if(group.begin(), group.end(),
@@ -343,8 +344,7 @@ SimulatedRun TraceSurface::beyond(const Group& group, const TraceRow* largest, c
   return run;
 }
 
-// A mixture of two completed trials at the trial's micro batch. Below both a step takes as long as that of the smaller
-// one.
+// Interpolates between two completed trials. Below both, a step takes as long as that of the smaller one.
 SimulatedRun TraceSurface::mixture(const TraceRow& below, const TraceRow& above, const SimulatedTrial& trial) const {
   SimulatedRun run = answer_of(below);
   const auto x = static_cast<double>(micro_batch_of(trial));
@@ -359,7 +359,7 @@ SimulatedRun TraceSurface::mixture(const TraceRow& below, const TraceRow& above,
     run.peak_bytes = static_cast<uint64_t>(interpolated(x, x0, *below.peak_bytes, x1, *above.peak_bytes));
   }
   if (x < x0) slow_down(run, x / x0);
-  // An interpolated latency would contradict throughput and batch size.
+  // An interpolated latency would not agree with throughput and batch size.
   const auto train_batch = trial.config.value(config::kTrainBatchKey, 0.0);
   if (run.metrics.contains("throughput") && train_batch > 0) {
     run.metrics["latency"] = train_batch * 1e6 / run.metrics["throughput"].get<double>();
@@ -367,8 +367,8 @@ SimulatedRun TraceSurface::mixture(const TraceRow& below, const TraceRow& above,
   return run;
 }
 
-// A micro batch that was recorded gives one of its trials, one between two completed ones a mixture of them, one below
-// all the smallest one's time.
+// A recorded micro batch gives one of its trials; one between two completed ones, a mixture; one below all, the time of
+// the smallest.
 SimulatedRun TraceSurface::between(const Group& group, const SimulatedTrial& trial) const {
   const int64_t samples = micro_batch_of(trial);
   Group same;

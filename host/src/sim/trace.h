@@ -1,6 +1,5 @@
-// A surface over recorded trials: a CSV file. Columns and what is answered between them: docs/simulator.md.
-//
-// Threading: a TraceSurface never changes once it is read. Errors: dsat::Error that names file, line and column.
+// A surface over recorded trials in a CSV file. docs/simulator.md has the columns and the answers between them.
+// Threading: immutable once read. Errors: dsat::Error that names file, line and column.
 #ifndef DSAT_HOST_SIM_TRACE_H_
 #define DSAT_HOST_SIM_TRACE_H_
 
@@ -15,7 +14,7 @@
 namespace dsat::host::sim {
 
 struct TraceRow {
-  std::vector<std::string> config;  // the identity of each value; empty: the row does not have it
+  std::vector<std::string> config;  // the identity of each value; empty: no value
   int stage = 0;
   int slots = 0;  // 0: unknown
   int64_t micro_batch = 1;
@@ -33,13 +32,13 @@ class TraceSurface : public Surface {
   TraceSurface& operator=(const TraceSurface&) = delete;
   SimulatedRun run(const SimulatedTrial& trial) const override;
 
-  std::vector<std::string> metrics() const;  // that at least one completed trial has
-  int slots() const;                         // that a trial took, the largest one
-  // The values of each recorded key as an axis; the lowest recorded stage.
+  std::vector<std::string> metrics() const;  // metrics of at least one completed trial
+  int slots() const;                         // of the largest trial
+  // Has the values of each recorded key as an axis, and the lowest recorded stage.
   Json base_config() const;
 
  private:
-  using Group = std::vector<const TraceRow*>;  // of one configuration and size, by micro batch
+  using Group = std::vector<const TraceRow*>;  // trials of one configuration and size, by micro batch
   void read_row(const std::vector<std::string>& header, const std::vector<std::string>& cells,
                 const std::string& where);
   void check(const std::string& file) const;
@@ -52,7 +51,7 @@ class TraceSurface : public Surface {
   SimulatedRun between(const Group& group, const SimulatedTrial& trial) const;
   SimulatedRun answer_of(const TraceRow& row) const;
 
-  std::vector<std::string> keys_;  // configuration columns but for stage and micro batch
+  std::vector<std::string> keys_;  // configuration columns except stage and micro batch
   std::vector<TraceRow> rows_;
   std::vector<Group> groups_;
 };

@@ -5,7 +5,7 @@
 namespace dsat::host::sim {
 
 inline constexpr const char* kStageKey = "zero_optimization.stage";
-// What a trial measured, and what it found of its model.
+// Measurements of a trial and of its model.
 inline constexpr const char* kMeasured[] = {"forward",
                                             "backward",
                                             "step",

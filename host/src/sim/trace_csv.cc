@@ -1,5 +1,5 @@
-// Writes a study's trials in the columns that TraceSurface reads: one line for each that was run and has an outcome,
-// with the keys that the study tuned, its precision and its optimizer.
+// Writes one line for each trial that ran and has an outcome, with the keys that the study tuned, its precision and its
+// optimizer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using sim::kStageKey;
 
 namespace {
 
-// Those whose outcome is that of their configuration, and that were run themselves.
+// Whether the trial ran itself, and its outcome is due to its configuration.
 bool is_recorded(const TrialRecord& trial) {
   if (!trial.outcome || trial.duplicate_of || !trial.started()) return false;
   return *trial.outcome == Outcome::completed || *trial.outcome == Outcome::out_of_memory ||
@@ -51,7 +51,7 @@ void add_leaves(const Json& node, const std::string& prefix, std::vector<std::st
   }
 }
 
-// What decides the model states, though nothing tunes it: without it a replay would take them for fp32's.
+// Adds untuned keys that decide the model states; without them a replay would assume fp32.
 void add_given_keys(const Json& config, std::vector<std::string>& keys) {
   for (const char* key : {"bf16.enabled", "bfloat16.enabled", "fp16.enabled", "optimizer.type"}) {
     const Json* value = config::find(config, key);
@@ -60,7 +60,7 @@ void add_given_keys(const Json& config, std::vector<std::string>& keys) {
   }
 }
 
-// What the study's strategies chose: every key that a trial of it overrode; and what the trials' memory hangs on.
+// Returns every key that a trial overrode, and the keys that decide its memory.
 std::vector<std::string> tuned_keys(const StudyRecord& study) {
   std::vector<std::string> keys;
   for (const TrialRecord& trial : study.trials) {
@@ -68,7 +68,7 @@ std::vector<std::string> tuned_keys(const StudyRecord& study) {
     add_leaves(trial.overrides, "", keys);
     add_given_keys(trial.config, keys);
   }
-  // Keys that are none of DeepSpeed's cannot stand in a trace.
+  // A trace cannot have keys that DeepSpeed does not know.
   const auto foreign = [](const std::string& key) {
     Json probe = Json::object();
     config::set(probe, key, nullptr);
@@ -78,7 +78,7 @@ std::vector<std::string> tuned_keys(const StudyRecord& study) {
   return keys;
 }
 
-// What the trial itself measured, else what the study went by.
+// Returns what the trial measured, or else the study's value.
 std::string device_memory(const StudyRecord& study, const TrialRecord& trial) {
   const std::string own = trial.metrics.is_object() ? cell(config::find(trial.metrics, "device_memory")) : "";
   return own.empty() && study.profile.is_object() ? cell(config::find(study.profile, "device_memory_bytes")) : own;
@@ -90,7 +90,7 @@ double seconds_since_epoch(const std::string& rfc3339) {
   return fraction == nullptr ? NAN : static_cast<double>(timegm(&utc)) + std::strtod(fraction, nullptr);
 }
 
-// A trial of a simulated study names its devices as a range, not one by one.
+// A trial of a simulated study names its devices as a range.
 std::string slots_of(const StudyRecord& study, const TrialRecord& trial) {
   const std::optional<config::World> world = config::tuned_world(trial.config);
   return world ? fmt::to_string(world->size()) : cell(config::find(study.study, "slots_per_trial"));
