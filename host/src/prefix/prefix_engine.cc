@@ -1,5 +1,5 @@
-// Puts the user's prefix before one shell command. ssh joins its words with blanks for a shell on the other side, env
-// and the like do not: a single word that a shell reads suits both.
+// Puts the user's prefix before one word with the whole command. ssh joins its words for a remote shell and env does
+// not, but both accept a single word that a shell reads.
 #include "prefix/prefix_engine.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@ namespace dsat::host {
 
 namespace {
 
-constexpr int kTries = 3;  // of a client that ends before its script begins
+constexpr int kTries = 3;  // clients that end before their script starts
 
 std::string host_of(const Launch& launch) {
   const std::string& host = launch.slots.front().host;
@@ -48,7 +48,7 @@ PrefixEngine::PrefixEngine(Loop& loop, RemoteEngineOptions options, std::vector<
     : RemoteEngine(loop, std::move(options)), prefix_(std::move(prefix)) {}
 
 Argv PrefixEngine::on_host(const Launch& launch, const std::string& command) const {
-  Argv argv{"/usr/bin/env"};  // looks for the prefix's program in PATH
+  Argv argv{"/usr/bin/env"};  // env looks for the prefix's program in PATH
   for (std::string word : prefix_) {
     for (size_t at = word.find("{host}"); at != std::string::npos; at = word.find("{host}", at)) {
       const std::string host = host_of(launch);
@@ -61,7 +61,7 @@ Argv PrefixEngine::on_host(const Launch& launch, const std::string& command) con
   return argv;
 }
 
-// The trial is alone on its host, which is its own "this machine".
+// The trial is alone on its host, where its slots are local.
 void PrefixEngine::prepare(TrialContext& context) const {
   context.hostfile.clear();
   for (Slot& slot : context.slots) slot.host.clear();
@@ -80,8 +80,8 @@ void PrefixEngine::write_script(const Launch& launch) const {
   write_trial_script(script);
 }
 
-// The script passes TERM on; when it is killed, dsat-launch below it ends the whole tree. A note may be old, and the
-// number in it that of another process by now.
+// The script passes on TERM. If it is killed, dsat-launch below it ends the whole tree. A note may be old, and its
+// process id may belong to another process now, so the command line is checked.
 Argv PrefixEngine::signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const {
   return on_host(launch,
                  fmt::format("grep -qF {0} /proc/{1}/cmdline && kill -{2} {1}",

@@ -1,8 +1,8 @@
-// Trials on hosts that a command prefix of the user's reaches: --runner-command 'ssh {host}'.
+// Runs trials on hosts that the user's command prefix reaches: --runner-command 'ssh {host}'.
 //
-// The smallest engine for other machines, and the pattern for further ones (docs/runners.md). What the prefix needs: it
-// runs the words that follow it on {host}, passes standard output on, and ends with their exit status. Trials take one
-// host each. Threading, ownership: as RemoteEngine.
+// This is the smallest engine for other machines, and an example for new ones (docs/runners.md). The prefix must run
+// the words after it on {host}, pass on standard output, and end with their exit status. Each trial takes one host.
+// Threading, ownership: as RemoteEngine.
 #ifndef DSAT_HOST_PREFIX_PREFIX_ENGINE_H_
 #define DSAT_HOST_PREFIX_PREFIX_ENGINE_H_
 
@@ -15,7 +15,7 @@
 
 namespace dsat::host {
 
-// The words of a prefix, split as a shell splits plain words and quotes. Throws Error: it is empty, or a quote is open.
+// Splits a prefix as a shell splits plain words and quotes. Throws Error: it is empty, or a quote is open.
 std::vector<std::string> split_prefix(const std::string& text);
 
 class PrefixEngine : public RemoteEngine {
