@@ -1,4 +1,4 @@
-// Option by option and wish by wish; each message names what the plugin's author has to mend.
+// Each message says what the plugin's author has to correct.
 #include "plugin/descriptor_check.h"
 
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ std::string check_choices(const Json& option, const std::string& name) {
   return fmt::format("option '{}' has a default that is none of its choices", name);
 }
 
-// Bounds are for numbers. A default outside of them would reach the plugin, which is promised that it does not.
+// Bounds are only for numbers. The default must be within them, because a plugin never gets a value outside.
 std::string check_bounds(const Json& option, const std::string& name, const std::string& type) {
   for (const char* bound : {"min", "max"}) {
     if (!option.contains(bound)) continue;
@@ -53,7 +53,7 @@ std::string check_bounds(const Json& option, const std::string& name, const std:
   return "";
 }
 
-// "" when people can read and type the name, else what is wrong.
+// Returns "" if people can read and type the name, else what is wrong.
 std::string check_name(const std::string& name) {
   if (name.empty()) return "its name is empty";
   const std::string shown = printable_line(name);
@@ -63,7 +63,7 @@ std::string check_name(const std::string& name) {
   return name.find('/') == std::string::npos ? "" : fmt::format("its name '{}' has a '/', as a path has", name);
 }
 
-// "" when the declared options are as the ABI wants them, else what is wrong.
+// Returns "" if the declared options follow the ABI, else what is wrong.
 std::string check_options(const Json& options) {
   if (!options.is_array()) return "options_json is not an array";
   std::set<std::string> names;
@@ -87,7 +87,7 @@ std::string check_options(const Json& options) {
 
 bool is_stage(const Json& value) { return value.is_number_integer() && value >= 0 && value <= 3; }
 
-// "" when what the plugin wants of its study is as the ABI has it, else what is wrong.
+// Returns "" if the plugin's requirements on its study follow the ABI, else what is wrong.
 std::string check_study(const Json& study, PluginKind kind) {
   if (!study.is_object()) return "study_json is no JSON object";
   if (kind == PluginKind::profiler && !study.empty()) return "study_json is for searchers, this is a profiler";

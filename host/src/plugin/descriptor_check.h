@@ -1,5 +1,4 @@
-// Is what a plugin says of itself as the ABI wants it?
-//
+// Checks a plugin's description of itself against the ABI.
 // Threading: a pure function.
 #ifndef DSAT_HOST_PLUGIN_DESCRIPTOR_CHECK_H_
 #define DSAT_HOST_PLUGIN_DESCRIPTOR_CHECK_H_
@@ -10,7 +9,7 @@
 
 namespace dsat::host {
 
-// "" or the first thing that is wrong with its options or its wishes.
+// Returns "" or the first problem.
 std::string problem_of(const PluginInfo& info);
 
 }  // namespace dsat::host

@@ -1,4 +1,4 @@
-// Four bytes of length, little-endian, one for the kind, then the body.
+// A message is four bytes of length, little-endian, one byte for the kind, and the body.
 #include "plugin/framing.h"
 
 #include <fmt/format.h>

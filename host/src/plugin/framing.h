@@ -1,7 +1,5 @@
-// Messages over a stream: each is its length and then its bytes.
-//
-// Purpose: between dsat and a plugin's own process. A message is JSON text, or the bytes of a state.
-// Threading: plain values. Errors: dsat::Error for a message that is none.
+// Messages between dsat and a plugin's process over a stream. A message is JSON text, or the bytes of a state.
+// Threading: plain values. Errors: dsat::Error for data that is no message.
 #ifndef DSAT_HOST_PLUGIN_FRAMING_H_
 #define DSAT_HOST_PLUGIN_FRAMING_H_
 
@@ -25,23 +23,23 @@ struct Message {
   Json json() const;  // throws Error: no JSON object
 };
 
-// The bytes that go over the stream.
+// Return the bytes to send.
 std::string framed(const Json& message);
 std::string framed_bytes(std::string_view bytes);
 
-// Takes whole messages off what has arrived.
+// Extracts complete messages from received data.
 class FrameReader {
  public:
   void append(const char* data, size_t size) {
     buffer_.erase(0, std::exchange(read_, 0));
     buffer_.append(data, size);
   }
-  // nullopt: more has to arrive first. Throws Error: too long, or no message.
+  // Returns nullopt if more data is needed. Throws Error: too long, or no message.
   std::optional<Message> next();
 
  private:
   std::string buffer_;
-  size_t read_ = 0;  // of it, what was taken
+  size_t read_ = 0;  // bytes of `buffer_` that were used
 };
 
 }  // namespace dsat::host

@@ -1,5 +1,5 @@
-// Sends events to the plugin's process and answers what it asks in their course. A process that fails is replaced. The
-// new one gets the events since the last saved state, and it must answer with the same ops as the first time.
+// Sends events to the plugin's process and answers its requests. A lost process is replaced; the new one gets the
+// events since the last saved state and must answer with the same ops as the first time.
 #include "plugin/isolated_strategy.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace dsat::host {
 namespace {
 
-// The answers that an event's requests got when it happened.
+// The answers that the requests of a past event got.
 class PastAnswers : public RequestAnswers {
  public:
   PastAnswers(uint64_t next_id, const std::vector<Op>& ops) : next_id_(next_id), ops_(ops) {}
@@ -39,14 +39,14 @@ std::string one_line(const Json& text) {
   return text.is_string() ? bounded_line(detail::str(text.get_ref<const std::string&>())) : std::string();
 }
 
-// What the plugin itself reports; its process is well.
+// Throws an error that the plugin reported; its process works.
 void throw_reported(const Json& answer) {
   const auto error = answer.find("error");
   if (error == answer.end()) return;
   throw Error(answer.value("code", int32_t{DSAT_INTERNAL}), one_line(*error));
 }
 
-// An op that comes from outside is believed no more than one that comes through the C interface.
+// An op from another process is checked like one from the C interface.
 bool makes_sense(const Op& op, const RequestAnswers& answers, PluginKind kind) {
   switch (op.kind) {
     case Op::Kind::create_trial:
@@ -98,7 +98,7 @@ void IsolatedStrategy::log(int severity, std::string line) {
   if (!muted_ && log_limit_.admits(line)) log_(severity, line);
 }
 
-// Does something with the process, and again with a new one where the process is lost.
+// Runs `body` with the process and, if the process is lost, again with a new one.
 template <class Body>
 auto IsolatedStrategy::surviving(const std::string& what, RequestAnswers* answers, Body&& body) -> decltype(body()) {
   while (true) {
@@ -131,7 +131,7 @@ bool IsolatedStrategy::is_log(const Json& message) {
   return true;
 }
 
-// The one message that answers a request which needs nothing in return.
+// Returns the answer to a request during which the plugin can ask for nothing.
 Json IsolatedStrategy::await_answer(const Json& request, const std::optional<std::string>& bytes) {
   Json answer;
   const auto on_message = [&](const Message& message) {
@@ -163,7 +163,7 @@ void IsolatedStrategy::bring_back() {
   muted_ = true;
   try {
     if (state_) restore_state(study_, *state_);
-  } catch (const Error& refused) {  // of the events before that state the journal alone knows
+  } catch (const Error& refused) {  // only the journal has the events before that state
     throw Error(refused.code(),
                 fmt::format("{}; its process was lost, and the state that it saved does not bring it back: go on from "
                             "its events with dsat-host resume",
@@ -255,7 +255,7 @@ void IsolatedStrategy::restore(const Json& study, const std::string& state) {
 std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const PluginProcesses& settings) {
   const PluginCall announced(file.string(), "describe", PluginCall::Where::apart);
   std::vector<PluginInfo> plugins;
-  std::string printed;  // last
+  std::string printed;  // the last line
   try {
     PluginProcess process(settings, [&](const std::string& line) { printed = line; });
     Json answer;
@@ -281,7 +281,7 @@ bool try_apart(const std::filesystem::path& file, const PluginProcesses& setting
   const bool can_run = as_result([&] { return find_plugin_host(settings.plugin_host); }).ok();
   if (!can_run || is_own_plugin(file)) return false;
   PluginProcesses unlimited = settings;
-  unlimited.plugin_memory_bytes.reset();  // here it has no limit either
+  unlimited.plugin_memory_bytes.reset();  // memory is not limited in this process either
   try {
     body(unlimited);
   } catch (const PluginLost&) {

@@ -1,10 +1,9 @@
-// A plugin's strategy in a process of its own.
+// Runs a plugin's strategy in a process of its own, so that a crash, hang, exit or memory leak ends only that process.
 //
-// Purpose: a plugin that crashes, hangs, exits or eats memory costs its process and not the study. The process is
-//   started again and brought back to where it was, from its last saved state and the events since then, up to
-//   kMostRestarts times; then the study ends and names plugin and event.
-// Threading: as Strategy; the thread that creates it has to outlive it. Ownership: of the process.
-// Errors: dsat::Error: the plugin's own error, word by word as in the same process; or that its process is lost.
+// The process is restarted up to kMostRestarts times; its last saved state and the events since then restore it. After
+// that the study ends with the plugin and the event in the message. Threading: as Strategy; the thread that creates it
+// must outlive it. Ownership: owns the process. Errors: dsat::Error: the plugin's own error, as in the same process, or
+// that its process is lost.
 #ifndef DSAT_HOST_PLUGIN_ISOLATED_STRATEGY_H_
 #define DSAT_HOST_PLUGIN_ISOLATED_STRATEGY_H_
 
@@ -31,7 +30,7 @@ class IsolatedStrategy final : public Strategy {
 
   static std::unique_ptr<Strategy> create(const PluginInfo& plugin, const Json& options, uint64_t seed,
                                           const PluginProcesses& settings, Log log, int most_restarts = kMostRestarts);
-  // A plugin that dies as it is destroyed is a warning.
+  // If the plugin dies while it is destroyed, there is a warning.
   ~IsolatedStrategy() override;
 
   std::vector<Op> handle(const StrategyEvent& event, RequestAnswers& answers) override;
@@ -43,7 +42,7 @@ class IsolatedStrategy final : public Strategy {
   struct Past {
     StrategyEvent event;
     std::vector<Op> ops;
-    uint64_t next_id;  // when it happened
+    uint64_t next_id;  // at the time of the event
   };
   IsolatedStrategy(const PluginInfo& plugin, const Json& options, uint64_t seed, const PluginProcesses& settings,
                    Log log, int most_restarts);
@@ -66,30 +65,30 @@ class IsolatedStrategy final : public Strategy {
   bool muted_ = false;
   LogLimit log_limit_;
 
-  std::unique_ptr<PluginProcess> process_;  // none: it has to be started, and brought back
+  std::unique_ptr<PluginProcess> process_;  // nullptr: must be started and restored
   bool can_save_ = false;
   int restarts_ = 0;
 
-  // What brings a new process to where this one is.
-  Json study_;                        // with a state
-  std::optional<std::string> state_;  // the last one
-  std::vector<Past> since_;           // the events after it; without one all
+  // What a new process needs to be restored.
+  Json study_;                        // needed with a state
+  std::optional<std::string> state_;  // the last saved state
+  std::vector<Past> since_;           // the events after it; all events if there is no state
 };
 
-// The process of a plugin has died, or has not answered, more often than it is started again. Whatever else a plugin
-// does wrong it has reported itself.
+// A plugin's process died, or did not answer, more often than it is restarted. All other errors are reported by the
+// plugin.
 class PluginLost : public Error {
  public:
   explicit PluginLost(const std::string& message) : Error(DSAT_INTERNAL, message) {}
 };
 
-// What a library offers, read in a process of its own. Throws Error, and PluginLost.
+// Reads in a separate process what a library offers. Throws Error and PluginLost.
 std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const PluginProcesses& settings);
 
-// Has a process of its own do first what a plugin is to do in this one: what dies there has a name and ends nothing
-// else. Throws PluginLost. True: it went well. False: the plugin has reported something, which it will report here too,
-// in its own words, unless it needs something that only this process has; or nothing was tried, since the plugin comes
-// with dsat or there is no dsat-plugin-host.
+// Lets a separate process first do what a plugin will do in this process, so that a crash there is reported and ends
+// nothing else. Throws PluginLost. Returns true if it went well. Returns false if the plugin reported an error, which
+// it will report here too unless it needs something that only this process has; or if nothing was tried, because the
+// plugin comes with dsat or there is no dsat-plugin-host.
 bool try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
                const std::function<void(const PluginProcesses&)>& body);
 

@@ -1,5 +1,5 @@
-// A thread-local pointer for signal handlers, a list behind a mutex for other threads, and an alternate signal stack
-// for each thread that calls plugins: a handler has none to run on where the plugin has used up the thread's own.
+// Signal handlers use a thread-local pointer, other threads a list behind a mutex. Each thread that calls plugins gets
+// an alternate signal stack, because a plugin may have used up the thread's stack.
 #include "plugin/plugin_call.h"
 
 #include <signal.h>
@@ -20,7 +20,7 @@ struct Calls {
   std::mutex mutex;
   std::vector<const PluginCall*> all;
 };
-// Never destroyed: a thread of a plugin may outlive every static object.
+// Never destroyed, since a plugin's thread may outlive every static object.
 Calls& calls() {
   static Calls& instance = *new Calls;
   return instance;

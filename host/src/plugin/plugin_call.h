@@ -1,9 +1,6 @@
-// Says which call into a plugin is in progress, to signal handlers and to other threads.
-//
-// Purpose: a crash, an exit() or a hang inside a plugin is reported with the plugin's name and the event. The public
-// side
-//   is in dsat/host/plugin_calls.h.
-// Threading: a PluginCall lives on the thread that makes the call. Ownership: none. Errors: none.
+// Shows signal handlers and other threads which call into a plugin is running. So a crash, an exit() or a hang in a
+// plugin is reported with its name and the event. The public interface is dsat/host/plugin_calls.h.
+// Threading: a PluginCall lives on the thread of the call. Ownership: none. Errors: none.
 #ifndef DSAT_HOST_PLUGIN_PLUGIN_CALL_H_
 #define DSAT_HOST_PLUGIN_PLUGIN_CALL_H_
 
@@ -15,7 +12,7 @@ namespace dsat::host {
 
 class PluginCall {
  public:
-  // Where the plugin's code runs: a crash in a process of its own is not a crash of this thread.
+  // A crash in another process (apart) is not a crash of this thread.
   enum class Where { in_process, apart };
 
   // `what`: "on_result of trial 3".

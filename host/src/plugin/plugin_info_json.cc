@@ -1,5 +1,4 @@
-// Member by member. Options and wishes were checked where the library was read, and are checked again where they come
-// in: the process that sends them runs foreign code.
+// Options and requirements are checked again when they are received, since the sending process runs foreign code.
 #include "plugin/plugin_info_json.h"
 
 #include "plugin/descriptor_check.h"

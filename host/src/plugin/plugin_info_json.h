@@ -1,6 +1,5 @@
-// What a library offers, as JSON: it comes from the process that has opened the library.
-//
-// Threading: pure functions. Errors: dsat::Error, DSAT_DATA_LOSS: it is no such thing.
+// Converts a plugin's description to and from JSON, in which another process sends it.
+// Threading: pure functions. Errors: dsat::Error, DSAT_DATA_LOSS: the JSON is no description.
 #ifndef DSAT_HOST_PLUGIN_PLUGIN_INFO_JSON_H_
 #define DSAT_HOST_PLUGIN_PLUGIN_INFO_JSON_H_
 

@@ -1,5 +1,5 @@
-// Opens a plugin with Boost.DLL and reads its descriptors. Each check names what the plugin's author has to mend;
-// nothing of the library but its [load] functions runs.
+// Opens a plugin with Boost.DLL and reads its descriptors. Each message says what the plugin's author has to correct.
+// Only the library's [load] functions run.
 #include "plugin/plugin_library.h"
 
 #include <fmt/format.h>
@@ -26,19 +26,19 @@ Error bad_plugin(const fs::path& file, const std::string& why) {
   return Error(fmt::format("plugin {}: {}", file.string(), why));
 }
 
-// The part of dlerror's text that a person needs; it starts with the file's name.
+// Returns the useful part of dlerror's text, which starts with the file's name.
 std::string loader_message(const std::exception& error, const fs::path& file) {
   std::string text = error.what();
   const std::string prefix = file.string() + ": ";
   const size_t at = text.rfind(prefix);
   if (at != std::string::npos) text = text.substr(at + prefix.size());
-  const size_t suffix = text.find(": Bad file descriptor");  // Boost's own name for every failure
+  const size_t suffix = text.find(": Bad file descriptor");  // Boost appends this to every failure
   if (suffix != std::string::npos) text.erase(suffix);
   while (!text.empty() && text.back() == ')' && text.find('(') == std::string::npos) text.pop_back();
   return text;
 }
 
-// Boost.DLL's error_code overloads lose dlerror's text, so this is the one place that takes its exceptions.
+// Boost.DLL's error_code overloads lose dlerror's text, so its exception is caught here.
 std::shared_ptr<boost::dll::shared_library> open(const fs::path& file) {
   namespace dll = boost::dll;
   try {
@@ -70,12 +70,11 @@ void check_entry(const fs::path& file, const dsat_plugin_entry& entry) {
   }
 }
 
-// Which of the factories: the two are alike.
 const char* factory_name(PluginKind kind) {
   return kind == PluginKind::searcher ? "searcher factory" : "profiler factory";
 }
 
-// "" or what is wrong with a structure that ends before a member which every version has.
+// Returns "" or why a structure is too short; every version has `member`.
 template <class Struct>
 std::string why_too_short(const Struct& given, bool reaches, const char* member, const char* type) {
   if (reaches) return "";
@@ -83,7 +82,7 @@ std::string why_too_short(const Struct& given, bool reaches, const char* member,
                      type);
 }
 
-// "" or the member that the plugin's author has to fill in.
+// Returns "" or the member that the plugin's author has to set.
 std::string missing_in(const dsat_descriptor& raw) {
   const bool reaches = DSAT_HAS(&raw, dsat_descriptor, options_json);
   if (std::string why = why_too_short(raw, reaches, "options_json", "dsat_descriptor"); !why.empty()) return why;
@@ -105,7 +104,7 @@ std::string missing_in(const dsat_factory& maker) {
   return maker.create == nullptr ? "its create is NULL" : "";
 }
 
-// One of the descriptors that a factory says it has.
+// Returns a descriptor of a factory, checked.
 const dsat_descriptor& checked_descriptor(const fs::path& file, PluginKind kind, const dsat_factory& maker,
                                           uint32_t index) {
   const dsat_descriptor* raw = maker.descriptor(index);
@@ -120,11 +119,11 @@ const dsat_descriptor& checked_descriptor(const fs::path& file, PluginKind kind,
   return *raw;
 }
 
-// What a descriptor declares as JSON. The parser's reason is for the plugin's author, who wrote the text by hand.
+// Parses JSON text that a plugin's author wrote by hand, so the parser's reason is part of the message.
 Json parse_declared(const fs::path& file, const dsat_descriptor& raw, const std::string& member, const char* text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
-  std::string why = "comments have no place in it";  // the parser below takes them
+  std::string why = "comments have no place in it";  // only the parser below accepts comments
   try {
     config::parse(text, member);
   } catch (const Error& error) {

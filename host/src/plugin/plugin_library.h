@@ -1,7 +1,6 @@
-// A loaded plugin: the shared library, its entry point and factories, all checked.
-//
+// A loaded and checked plugin: the shared library, its entry point and factories.
 // Threading: control thread. Ownership: shared; every PluginInfo and Strategy of the library keeps it mapped, so a
-// study opens a plugin once, and nothing that came out of it may outlive them. Errors: dsat::Error, "plugin FILE: ...".
+// study opens a plugin once, and nothing from the library may outlive them. Errors: dsat::Error, "plugin FILE: ...".
 #ifndef DSAT_HOST_PLUGIN_PLUGIN_LIBRARY_H_
 #define DSAT_HOST_PLUGIN_PLUGIN_LIBRARY_H_
 
@@ -17,15 +16,15 @@ namespace dsat::host {
 
 class PluginLibrary : public std::enable_shared_from_this<PluginLibrary> {
  public:
-  // Loads the library and checks, before it calls anything in it, that it is a plugin of this ABI.
+  // Loads the library. Checks that it is a plugin of this ABI before it calls any of its functions.
   static std::shared_ptr<const PluginLibrary> load(const std::filesystem::path& file);
 
-  // nullptr when it offers none of this kind.
+  // Returns nullptr if the library has none of this kind.
   const dsat_factory* factory(PluginKind kind) const;
 
   const dsat_plugin_entry& entry() const { return entry_; }
 
-  // What its factories offer. Throws Error for a descriptor that breaks the specification.
+  // Returns what the factories offer. Throws Error for a wrong descriptor.
   std::vector<PluginInfo> describe() const;
 
  private:

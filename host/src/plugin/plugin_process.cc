@@ -1,5 +1,5 @@
-// A socket pair for messages and a pipe for what the plugin prints. The process leads a session of its own; whatever
-// way it ends, its group is killed.
+// Uses a socket pair for messages and a pipe for the plugin's output. The process leads its own session, and its
+// process group is killed at its end.
 #include "plugin/plugin_process.h"
 
 #include <fcntl.h>
@@ -35,7 +35,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kProgram = "dsat-plugin-host";
-constexpr milliseconds kGrace{1000};  // to be destroyed, or to end when its connection has ended
+constexpr milliseconds kGrace{1000};  // to be destroyed, or to end after the connection has ended
 constexpr size_t kChunkBytes = size_t{64} << 10;
 
 struct Pair {
@@ -121,17 +121,17 @@ PluginProcess::~PluginProcess() {
 }
 
 std::string PluginProcess::end() {
-  close(std::exchange(socket_, -1));  // it destroys its strategy and ends
+  close(std::exchange(socket_, -1));  // the process then destroys its strategy and ends
   const bool by_itself = wait_for_end(kGrace);
   print_rest();
   if (!by_itself) return fmt::format("had not ended after {} s and was killed", kGrace.count() / 1000);
-  return exit_status_.signal == 0 && exit_status_.code <= 0 ? "" : text_of(exit_status_);  // -1: nobody knows
+  return exit_status_.signal == 0 && exit_status_.code <= 0 ? "" : text_of(exit_status_);  // -1: unknown
 }
 
 bool PluginProcess::wait_for_end(milliseconds limit) {
   const auto end = Clock::now() + limit;
   const uint64_t timer = loop_.at(end, [] {});
-  // What it prints until then must not fill its pipe: it would wait for a reader.
+  // The plugin's output is read meanwhile, because a full pipe would block the process.
   loop_.watch(output_, [this] {
     if (!take_printed()) loop_.unwatch(output_);
   });
@@ -141,15 +141,15 @@ bool PluginProcess::wait_for_end(milliseconds limit) {
   return ended_;
 }
 
-// Its connection has ended, or the process itself has, or will at once.
+// Called when the connection or the process has ended, or the process will end at once.
 void PluginProcess::fail() {
   const bool by_itself = wait_for_end(kGrace);
   print_rest();
   throw ProcessFailed(by_itself ? text_of(exit_status_) : "has closed its connection to dsat");
 }
 
-// A child that the process has left behind keeps the connection open: so the process's own end counts as well, once
-// there is nothing left of what it sent.
+// A child of the process may keep the connection open. So the end of the process counts too, after all data from it was
+// read.
 void PluginProcess::await(short events) {
   std::array<pollfd, 3> fds{pollfd{socket_, events, 0}, pollfd{output_, POLLIN, 0},
                             pollfd{process_->exit_fd(), POLLIN, 0}};

@@ -1,5 +1,5 @@
-// Reads one request after another. While an event is handled, create_trial asks the host and waits for its answer; all
-// other ops go out with the event's answer.
+// Reads one request after another. During an event, create_trial asks the host and waits; all other ops are sent with
+// the event's answer.
 #include "plugin/plugin_server.h"
 
 #include <sys/socket.h>
@@ -20,7 +20,7 @@ struct ConnectionEnded {};
 
 }  // namespace
 
-// The study's answers, which the host gives.
+// Gets the study's answers from the host.
 class PluginServer::AskHost : public RequestAnswers {
  public:
   AskHost(PluginServer& server, uint64_t known) : server_(server), known_(known) {}
@@ -37,14 +37,14 @@ class PluginServer::AskHost : public RequestAnswers {
 
  private:
   PluginServer& server_;
-  uint64_t known_;  // ids below it were given out
+  uint64_t known_;  // ids below this exist
 };
 
 void PluginServer::send(const std::string& frame) {
   const std::lock_guard<std::mutex> lock(send_mutex_);
   for (size_t sent = 0; sent < frame.size();) {
     const ssize_t written = ::send(fd_, frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL);
-    if (written < 0 && errno != EINTR) return;  // the host has gone; what is being destroyed may still end its work
+    if (written < 0 && errno != EINTR) return;  // the host has ended; a destructor may still finish its work
     if (written > 0) sent += static_cast<size_t>(written);
   }
 }
@@ -59,7 +59,7 @@ Message PluginServer::receive() {
   }
 }
 
-// In the middle of a call there is no way back.
+// In the middle of a call the process can only exit.
 Json PluginServer::receive_answer() {
   try {
     return receive().json();
@@ -123,7 +123,7 @@ void PluginServer::run() {
     }
   } catch (const ConnectionEnded&) {
     strategy_.reset();
-  } catch (const Error&) {  // what the host sends is no message: it is none that this was made for
+  } catch (const Error&) {  // the host sent data that is no message
   }
 }
 

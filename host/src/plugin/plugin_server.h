@@ -1,10 +1,7 @@
-// A plugin's own process, seen from inside: requests of the host in, answers out.
-//
-// Purpose: the program dsat-plugin-host is this and nothing else. The plugin is called by the same code as in the host
-//   (PluginStrategy), so that it behaves alike in both.
-// Threading: the main thread; what the plugin logs from others goes out from there. Errors: a failed request is
-// answered
-//   with its message; a connection that ends ends the process.
+// The program dsat-plugin-host: requests of the host in, answers out. PluginStrategy calls the plugin here as in the
+// host, so the plugin behaves alike in both.
+// Threading: the main thread; log lines of the plugin's other threads are sent from these. Errors: a failed request is
+// answered with its message; the process ends when the connection ends.
 #ifndef DSAT_HOST_PLUGIN_PLUGIN_SERVER_H_
 #define DSAT_HOST_PLUGIN_PLUGIN_SERVER_H_
 
@@ -23,7 +20,7 @@ namespace dsat::host {
 class PluginServer {
  public:
   using Doing = std::function<void(const std::string&)>;
-  // Answers {"call": "check", ...}; it may say what it does before it does it.
+  // Answers {"call": "check", ...}; calls `doing` before each step.
   using Check = std::function<Json(const Json& request, const Doing& doing)>;
 
   explicit PluginServer(int fd, Check check = nullptr) : fd_(fd), check_(std::move(check)) {}

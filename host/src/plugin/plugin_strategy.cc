@@ -1,5 +1,5 @@
-// Calls a plugin's functions one at a time. Every call is announced (plugin_call.h), so that a crash in it has a name,
-// and what it fails with becomes an Error.
+// Calls a plugin's functions one at a time. Every call is announced (plugin_call.h), so that a crash is reported with
+// its name. A failed call becomes an Error.
 #include "plugin/plugin_strategy.h"
 
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ dsat_status write_state(const dsat_sink* to, const void* data, size_t size) noex
   }
 }
 
-// "" or why what create has returned cannot be called.
+// Returns "" or why the strategy from create cannot be used.
 std::string why_incomplete(const dsat_strategy* made) {
   if (made == nullptr) return "it is NULL";
   if (!DSAT_HAS(made, dsat_strategy, destroy)) {
@@ -124,8 +124,8 @@ PluginStrategy::~PluginStrategy() {
   services_.close();
 }
 
-// `what` names the call to people, `function` begins the message of a plugin that fails. Options that create refuses as
-// such are the user's to mend.
+// `what` names the call for people; an error message begins with `function`. The user can correct options that create
+// refuses.
 template <class Body>
 void PluginStrategy::call(const char* function, const std::string& what, RequestAnswers* answers, Body&& body) {
   dsat_status status = DSAT_INTERNAL;

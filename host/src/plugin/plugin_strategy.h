@@ -1,10 +1,8 @@
-// A plugin's strategy that runs in this process.
-//
-// Purpose: the only class that calls into a plugin. It checks what comes back and collects an event's ops.
-// Threading: one thread, but for the plugin's log calls, which may come from any thread and reach `Log` from there.
-// Ownership: the plugin's library stays mapped for ever once a strategy was made of it: its threads may outlive that.
-// Errors: dsat::Error, "plugin NAME: FUNCTION: what the plugin says", DSAT_INTERNAL; DSAT_INVALID_ARGUMENT where create
-//   says so of its options.
+// A plugin's strategy in this process: the only class that calls into a plugin. It checks what comes back and collects
+// the ops of an event.
+// Threading: one thread; the plugin may log from any thread, which then calls `Log`. Ownership: the library of a
+// strategy stays mapped for ever, since its threads may outlive the strategy. Errors: dsat::Error, "plugin NAME:
+// FUNCTION: message", DSAT_INTERNAL; DSAT_INVALID_ARGUMENT if create refuses its options.
 #ifndef DSAT_HOST_PLUGIN_PLUGIN_STRATEGY_H_
 #define DSAT_HOST_PLUGIN_PLUGIN_STRATEGY_H_
 
@@ -39,7 +37,7 @@ class PluginStrategy final : public Strategy {
 
   std::string name_;
   uint64_t seed_ = 0;
-  uint32_t exit_size_ = sizeof(dsat_exit);  // as the plugin's header has it
+  uint32_t exit_size_ = sizeof(dsat_exit);  // as in the plugin's header
   ServiceTable& services_;
   dsat_strategy* vtable_ = nullptr;
 };

@@ -1,5 +1,5 @@
-// Finds plugins on the search path, picks the strategy that a name means, and reads its options. What is wrong is
-// thrown inside and returned by the public functions.
+// Finds plugins on the search path, chooses the strategy for a name, and reads its options. Errors are thrown inside
+// and returned by the public functions.
 #include "dsat/host/plugins.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ constexpr const char* kOwnPlugins[] = {"asha", "binary", "grid", "guided", "prof
 
 const char* kind_name(PluginKind kind) { return kind == PluginKind::searcher ? "searcher" : "profiler"; }
 
-// The value of `text` as a declared type; nullopt: it is none.
+// Parses `text` as a declared type; nullopt: it is not of this type.
 std::optional<Json> value_of(const std::string& type, const std::string& text) {
   if (type == "int") {
     const std::optional<int64_t> value = parse_integer(text);
@@ -52,7 +52,7 @@ std::optional<Json> value_of(const std::string& type, const std::string& text) {
   return std::nullopt;
 }
 
-// A text as typed, or a JSON value that an embedder gave, as a value of the declared type.
+// Converts a typed text, or a JSON value from an embedding program, to the declared type.
 Json parse_value(const PluginInfo& plugin, const Json& option, const Json& given) {
   const std::string name = option["name"], type = option["type"];
   const std::string text = given.is_string() ? given.get<std::string>() : given.dump();
@@ -89,7 +89,7 @@ fs::path find_file(const std::string& name_or_path) {
   throw Error(fmt::format("no plugin '{}': no {} in {}; {}", name_or_path, file, fmt::join(tried, ", "), what_next));
 }
 
-// Where the plugins lie that come with dsat: beside this program, or where it was installed.
+// Returns the folders of dsat's own plugins: beside this program, and where it was installed.
 std::vector<fs::path> own_folders() {
   std::vector<fs::path> path;
   boost::dll::fs::error_code error;
@@ -98,7 +98,7 @@ std::vector<fs::path> own_folders() {
   if (!error) {
     const fs::path folder = fs::path(program.string()).parent_path();
     path.push_back(folder / "plugins");
-    // <libdir>/dsat/plugins of a tree that was moved since it was installed.
+    // This is <libdir>/dsat/plugins of an installation that was moved.
     const fs::path moved = (folder / DSAT_PLUGIN_DIR_FROM_BIN).lexically_normal();
     if (moved != installed) path.push_back(moved);
   }
@@ -110,7 +110,7 @@ bool runs_apart(const fs::path& file, Isolation isolation) {
   return isolation == Isolation::all || (isolation == Isolation::third_party && !is_own_plugin(file));
 }
 
-// What dies while it is loaded does so in a process of its own first, wherever it is to run.
+// A separate process loads the plugin first, so that a crash during loading does not end this process.
 std::vector<PluginInfo> describe(const fs::path& file, const PluginProcesses& processes) {
   if (runs_apart(file, processes.isolation)) return describe_apart(file, processes);
   try_apart(file, processes, [&](const PluginProcesses& settings) { describe_apart(file, settings); });

@@ -1,5 +1,5 @@
-// Member by member: schema and num_params have to be there, every other one has to be right if it is there. In the end
-// the cost model reads it, as searchers do.
+// schema and num_params are required; every other member must be right if it is there. At last the cost model reads the
+// profile, as searchers do.
 #include "plugin/profile_check.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@
 namespace dsat::host {
 namespace {
 
-// The largest whole number of which every smaller one is a double, too.
+// Up to this number, every whole number is a double.
 constexpr double kMostBytes = 9007199254740992.0;
 constexpr const char* kFromZero = "number from 0 to 2^53 (9007199254740992)";
 constexpr const char* kFromOne = "number from 1 to 2^53 (9007199254740992)";
@@ -34,7 +34,7 @@ bool is_whole(const Json& value, int64_t least, int64_t most) {
 
 std::string shown(const Json& value) { return shortened(config::text_of(value), 60); }
 
-// {value, low, high}, in order; high may be null where there may be no upper bound.
+// Checks {value, low, high} and their order; `may_be_open`: high may be null, which means no upper bound.
 std::string interval_problem(const std::string& name, const Json& interval, bool may_be_open = false) {
   if (!interval.is_object()) return fmt::format("{}: {} is no {{value, low, high}}", name, shown(interval));
   for (const char* part : {"value", "low", "high"}) {

@@ -1,6 +1,5 @@
-// Is a profile what docs/profile.md says? Checked where a profiler hands it over, so that the profiler is blamed for a
-// wrong one, and not the searcher that reads it.
-//
+// Checks a profile against docs/profile.md when a profiler sets it, so that the profiler is blamed for a wrong profile
+// and not the searcher that reads it.
 // Threading: a pure function.
 #ifndef DSAT_HOST_PLUGIN_PROFILE_CHECK_H_
 #define DSAT_HOST_PLUGIN_PROFILE_CHECK_H_
@@ -11,7 +10,7 @@
 
 namespace dsat::host {
 
-// "" or the first thing that is wrong: "world_size: 0 is no whole number from 1 to 2147483647".
+// Returns "" or the first problem: "world_size: 0 is no whole number from 1 to 2147483647".
 std::string profile_problem(const Json& profile);
 
 }  // namespace dsat::host

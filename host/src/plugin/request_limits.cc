@@ -1,4 +1,4 @@
-// Looks at size and depth before anything is parsed: the parser would take both, and what walks the result would not.
+// Checks size and depth before parsing, since deep JSON parses but would overflow recursive functions later.
 #include "plugin/request_limits.h"
 
 #include <fmt/format.h>

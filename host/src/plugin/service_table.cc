@@ -1,5 +1,5 @@
-// Checks each request of a plugin before it reaches the study. The functions are noexcept: what they throw becomes a
-// status. Tables stay in a list for ever, so that a late call finds memory.
+// Checks each request of a plugin before it reaches the study. The functions are noexcept and turn exceptions into a
+// status. Tables stay in a list for ever, so that a late call finds valid memory.
 #include "plugin/service_table.h"
 
 #include <fmt/format.h>
@@ -72,7 +72,7 @@ void ServiceTable::close() {
   log_ = nullptr;
 }
 
-// A plugin tells mostly that the host has refused something; the host knows why.
+// The plugin's error often only says that the host refused something, so the host's reason is added.
 std::string ServiceTable::take_error() {
   std::string error = std::exchange(error_, {}), refusal = std::exchange(refusal_, {});
   if (error.empty()) return refusal;
@@ -94,7 +94,7 @@ void ServiceTable::log(int severity, dsat_str message) noexcept {
     std::string line = bounded_line(message);
     const std::lock_guard<std::mutex> lock(log_mutex_);
     if (log_ && log_limit_.admits(line)) log_(severity, line);
-  } catch (const std::exception&) {  // a line that is lost is no reason to fail
+  } catch (const std::exception&) {  // losing a log line must not fail the call
   }
 }
 
@@ -121,7 +121,7 @@ dsat_status ServiceTable::op(const char* name, Body&& body) noexcept {
   }
 }
 
-// One more op, of so many bytes.
+// Counts an op and its bytes.
 dsat_status ServiceTable::count(size_t bytes) {
   if (++op_count_ > kMaxOpsPerEvent) {
     return refuse(DSAT_RESOURCE_EXHAUSTED, fmt::format("more than {} requests in one event", kMaxOpsPerEvent));

@@ -1,10 +1,9 @@
-// The host as a plugin sees it: the functions of dsat_host, and what they collect in the course of one call.
+// The host's interface for a plugin: the functions of dsat_host, and what they collect during one call.
 //
-// Purpose: nothing that a plugin hands over is believed. NULL pointers, texts that are too long or too deep, too many
-//   requests, and calls at the wrong time or from the wrong thread are refused with a status.
-// Threading: begin_call to end_call on one thread, which ops have to come from; log from any thread, at any time.
-// Ownership: a table is never freed. A plugin's thread may call it after destroy, and is refused.
-// Errors: a request that is refused leaves its reason in `take_refusal`.
+// No argument of a plugin is trusted: NULL pointers, too long or too deep texts, too many requests, and calls at the
+// wrong time or from the wrong thread are refused with a status. Threading: begin_call to end_call on one thread, which
+// must also make the ops; log from any thread at any time. Ownership: a table is never freed, so a plugin's thread may
+// call it after destroy and is refused. Errors: take_error() returns the reason of a refused request.
 #ifndef DSAT_HOST_PLUGIN_SERVICE_TABLE_H_
 #define DSAT_HOST_PLUGIN_SERVICE_TABLE_H_
 
@@ -32,12 +31,12 @@ class ServiceTable {
 
   const dsat_host* abi() const { return &abi_; }
 
-  // `answers`: of an event; nullptr: a call in which no op is legal.
+  // `answers`: for an event; nullptr: a call in which no op is allowed.
   void begin_call(RequestAnswers* answers);
   void end_call();
   std::vector<Op> take_ops() { return std::move(ops_); }
-  std::string take_error();  // the plugin's own error, and what the host had refused it
-  // From now on everything is refused.
+  std::string take_error();  // the plugin's own error, and the host's refusal
+  // Refuses everything from now on.
   void close();
 
  private:
@@ -57,9 +56,9 @@ class ServiceTable {
 
   dsat_host abi_{};
   const bool profiler_;
-  std::atomic<std::thread::id> caller_{};  // the thread that the call in progress was made on
+  std::atomic<std::thread::id> caller_{};  // the thread of the current call
 
-  // These belong to the call in progress; its thread alone touches them.
+  // These belong to the current call; only its thread uses them.
   RequestAnswers* answers_ = nullptr;
   bool finished_ = false;
   size_t op_count_ = 0, op_bytes_ = 0;

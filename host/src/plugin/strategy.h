@@ -1,8 +1,7 @@
-// One searcher or profiler at work, as the study sees it: events in, the ops it asks for out.
+// A running searcher or profiler, as the study sees it: events in, requested ops out.
 //
-// Purpose: Strategy is what a study works with. A plugin is one (plugin_strategy.h), in this process or in one of its
-//   own (isolated_strategy.h); the host has some of its own (finals/host_strategy.h).
-// Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL.
+// A plugin is a Strategy in this process (plugin_strategy.h) or in its own (isolated_strategy.h); the host has
+// strategies of its own (finals/host_strategy.h). Threading: control thread. Errors: dsat::Error, DSAT_INTERNAL.
 #ifndef DSAT_HOST_PLUGIN_STRATEGY_H_
 #define DSAT_HOST_PLUGIN_STRATEGY_H_
 
@@ -16,18 +15,18 @@
 
 namespace dsat::host {
 
-// What a strategy asked for in answer to one event.
+// A strategy's request in answer to an event.
 struct Op {
   enum class Kind { create_trial, stop_trial, finish, set_profile };
   Kind kind = Kind::create_trial;
-  // create_trial. `refused`: the trial limit was reached and there is no trial. The study's answer is part of what the
-  // strategy decides by, so it is kept with the op and given again when the event is replayed.
+  // create_trial. `refused`: the trial limit was reached, so there is no trial. The strategy's later decisions depend
+  // on this answer, so it is kept with the op and given again when the event is replayed.
   bool refused = false;
   bool repeat = false;
   std::optional<uint64_t> parent;
   Json overrides;
   std::string note;
-  // create_trial, stop_trial: the trial. finish: the trial it believes best, if any.
+  // create_trial, stop_trial: the trial. finish: the best trial in the strategy's opinion, if any.
   std::optional<uint64_t> trial;
   std::string reason;  // finish
   Json profile;        // set_profile
@@ -36,7 +35,7 @@ Json to_json(const Op& op);
 Json to_json(const std::vector<Op>& ops);
 Op op_from_json(const Json& json);
 
-// What happens to a strategy. The JSON form is what the journal keeps.
+// An event for a strategy. The journal keeps its JSON form.
 struct StrategyEvent {
   enum class Kind { start, result, exited };
   Kind kind = Kind::start;
@@ -54,17 +53,16 @@ Json to_json(const StrategyEvent& event);
 StrategyEvent event_from_json(const Json& json);
 std::string call_of(const StrategyEvent& event);  // "on_result of trial 3"
 
-// Answers what a strategy asks for while it handles one event. What it decides takes effect only when the event is
-// accepted.
+// Answers a strategy's requests during one event. The answers take effect only when the event is accepted.
 class RequestAnswers {
  public:
   virtual ~RequestAnswers() = default;
-  // The new trial's id, or nullopt at the trial limit.
+  // Returns the new trial's id; nullopt: the trial limit is reached.
   virtual std::optional<uint64_t> create_trial(const Op& request) = 0;
-  // The id of the next trial: those below it were given out.
+  // Returns the id of the next trial; all smaller ids exist.
   virtual uint64_t next_id() const = 0;
   bool knows_trial(uint64_t id) const { return id < next_id(); }
-  // The event is handed over once more, since its strategy was lost in it: what was asked for is void.
+  // The same event is handled again because its strategy was lost, so its earlier requests are void.
   virtual void begin_again() {}
 };
 
@@ -75,10 +73,10 @@ class Strategy {
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
-  // Hands over an event and returns the ops of its answer. When this throws, nothing may follow but the destructor.
+  // Handles an event and returns the ops. If it throws, only the destructor may follow.
   virtual std::vector<Op> handle(const StrategyEvent& event, RequestAnswers& answers) = 0;
 
-  // A strategy without a state of its own is brought back by its events.
+  // A strategy that cannot save its state is restored by replaying its events.
   virtual bool can_save() const { return false; }
   virtual std::string save() { return {}; }
   virtual void restore(const Json& /*study*/, const std::string& /*state*/) {}

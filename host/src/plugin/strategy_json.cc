@@ -1,5 +1,5 @@
-// Events and ops as the journal keeps them. The text of an op is compared byte for byte when a study is resumed, so
-// members are written in one fixed order and only where they mean something.
+// Events and ops in the journal's form. Resuming compares the text of an op byte for byte, so members have a fixed
+// order and are written only where they have a meaning.
 #include <fmt/format.h>
 
 #include "dsat/config/json_numbers.h"
