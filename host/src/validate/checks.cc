@@ -1,4 +1,4 @@
-// The table of checks, and how one is run when the host asks for it.
+// The table of checks, and how one check is run.
 #include "validate/checks.h"
 
 #include <cstring>

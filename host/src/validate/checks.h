@@ -1,6 +1,5 @@
-// The checks of a plugin, as they run in a process of their own.
-//
-// Threading: the process's main thread. Errors: none: a check that throws has failed, and what it throws is the reason.
+// Checks of a plugin, which run in a separate process.
+// Threading: the main thread of the process. Errors: none; a check that throws has failed for that reason.
 #ifndef DSAT_HOST_VALIDATE_CHECKS_H_
 #define DSAT_HOST_VALIDATE_CHECKS_H_
 
@@ -15,16 +14,17 @@ namespace dsat::host {
 
 struct CheckContext {
   std::filesystem::path file;
-  PluginInfo plugin;  // of a check of a strategy
-  // Says what is about to be done: a crash has no other words. Empty: the same goes on, with the next call.
+  PluginInfo plugin;  // for a check of a strategy
+  // Called with the next step, since a crash leaves no other message. Empty text: the same step continues with another
+  // call.
   std::function<void(const std::string&)> doing;
-  std::vector<std::string> host_options{};  // names that dsat-host's own options have on the command line
+  std::vector<std::string> host_options{};  // names of dsat-host's own command-line options
 };
 
 struct CheckOutcome {
   CheckStatus status = CheckStatus::passed;
   std::string reason;
-  std::string digest;  // of what the strategy did, to be compared with another process's
+  std::string digest;  // digest of what the strategy did, to be compared with another process
 };
 
 struct Check {
@@ -33,11 +33,11 @@ struct Check {
   CheckOutcome (*run)(const CheckContext&);
 };
 
-// In the order of their table. A library that fails one of the first kLoading cannot be checked any further.
+// In the order of the checks. If a library fails one of the first kLoading checks, the others are not run.
 const std::vector<Check>& all_checks();
 inline constexpr size_t kLoading = 4;
 
-// What dsat-plugin-host answers: {"check", "file", "host_options", "id", "kind"} -> {"status", "reason", "digest"}.
+// Runs a check for dsat-plugin-host: {"check", "file", "host_options", "id", "kind"} -> {"status", "reason", "digest"}.
 Json run_check(const Json& request, const std::function<void(const std::string&)>& doing);
 
 }  // namespace dsat::host

@@ -1,4 +1,4 @@
-// Walks the section headers to the dynamic section and the dynamic symbols. Every offset is checked against the file.
+// Finds the dynamic section and the dynamic symbols by the section headers. Every offset is checked against the file.
 #include "validate/elf_file.h"
 
 #include <elf.h>

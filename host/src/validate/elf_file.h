@@ -1,5 +1,4 @@
-// What a shared library needs and what it offers, read from the file: nothing of it runs.
-//
+// Reads what a shared library needs and exports, without running any of it.
 // Threading: a pure function. Errors: dsat::Error: the file cannot be read, or is no 64-bit ELF file of this byte
 // order.
 #ifndef DSAT_HOST_VALIDATE_ELF_FILE_H_
@@ -13,7 +12,7 @@ namespace dsat::host {
 
 struct ElfFile {
   std::vector<std::string> needed;   // DT_NEEDED
-  std::vector<std::string> exports;  // defined symbols that other libraries can bind to
+  std::vector<std::string> exports;  // defined symbols to which other libraries can bind
 };
 
 ElfFile read_elf(const std::filesystem::path& file);

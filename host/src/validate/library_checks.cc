@@ -1,5 +1,4 @@
-// Reads the file first, and opens the libraries that it needs one at a time, so that the one that is missing has a
-// name.
+// Reads the file first and opens the needed libraries one at a time, so that a missing one is named.
 #include "validate/library_checks.h"
 
 #include <dlfcn.h>
@@ -18,13 +17,13 @@ namespace dsat::host {
 namespace {
 
 constexpr const char* kEntrySymbol = "dsat_plugin_entry_v1";
-constexpr const char* kTrialSymbol = "dsat_trial_entry";  // of DSAT_TRIAL, which the host does not know
+constexpr const char* kTrialSymbol = "dsat_trial_entry";  // the symbol of DSAT_TRIAL, which dsat-trial loads
 constexpr const char* kOptionMembers[] = {"name", "type", "default", "min", "max", "choices", "help"};
 
 CheckOutcome failed(std::string reason) { return {CheckStatus::failed, std::move(reason), ""}; }
 CheckOutcome warned(std::string reason) { return {CheckStatus::warned, std::move(reason), ""}; }
 
-// Anybody who may write there may put other code into dsat.
+// Anybody who can write there can put other code into dsat.
 bool anybody_writes(const std::filesystem::path& path) {
   struct stat found {};
   if (stat(path.c_str(), &found) != 0) return false;
@@ -32,7 +31,7 @@ bool anybody_writes(const std::filesystem::path& path) {
   return (found.st_mode & S_IWOTH) != 0 && !sticky_folder;
 }
 
-// A name stands in lib<name>.so and in --searcher <name>, in lines of the log and in those that a script reads.
+// A plugin's name is part of lib<name>.so, of --searcher <name>, and of log lines that scripts read.
 bool is_plain(const std::string& name) {
   constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
   return !name.empty() && name.front() != '-' && name.find_first_not_of(kPlain) == std::string::npos;
@@ -51,7 +50,7 @@ std::string defect_of(const PluginInfo& plugin, const std::vector<PluginInfo>& a
   return same > 1 ? fmt::format("{} is offered {} times", plugin.id, same) : "";
 }
 
-// What is odd about an option that is sound otherwise.
+// Returns a minor problem of a valid option.
 std::string oddity_of(const Json& option, const std::string& role, const std::vector<std::string>& host_options) {
   const std::string name = option["name"];
   if (option.value("help", "").empty()) return fmt::format("option '{}' has no help", name);
@@ -112,7 +111,8 @@ CheckOutcome check_dependencies(const CheckContext& context) {
   const ElfFile elf = read_elf(context.file);
   context.doing("the libraries that it needs are opened");
   for (const std::string& name : elf.needed) {
-    // By its own search path a library finds more than by this program's: what is missing is only what it says itself.
+    // A library's own search path finds more than this program's, so only libraries that it cannot load either are
+    // missing.
     if (dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL) == nullptr) missing.push_back(name);
   }
   if (missing.empty()) return {};

@@ -1,5 +1,4 @@
-// Checks of a library itself: the file, what it needs, what it offers, what it says of itself.
-//
+// Checks of a library: the file, the libraries it needs, its exports, and its description of itself.
 // Threading and errors: as checks.h.
 #ifndef DSAT_HOST_VALIDATE_LIBRARY_CHECKS_H_
 #define DSAT_HOST_VALIDATE_LIBRARY_CHECKS_H_

@@ -1,4 +1,4 @@
-// The numbers are those of a small model on eight devices of 16 GiB; nothing depends on them but where memory ends.
+// The numbers are those of a small model on eight devices of 16 GiB. They only decide where memory ends.
 #include "validate/practice.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ constexpr double kDeviceBytes = 16 * kGiB;
 
 Json interval(double value) { return {{"value", value}, {"low", 0.9 * value}, {"high", 1.1 * value}}; }
 
-// A strategy may ask for any stage and any micro batch; what none can be takes no less than the least.
+// A strategy may ask for any stage and any micro batch; an impossible one takes as much memory as the smallest.
 double state_bytes(int stage) { return kGiB * 8 / (1.0 + std::max(0, stage)); }
 double peak_bytes(const testing::Trial& trial) {
   return state_bytes(trial.stage()) + 0.4 * kGiB * static_cast<double>(std::max<int64_t>(0, trial.micro_batch()));
@@ -87,7 +87,7 @@ dsat::Study practice_study(const PluginInfo& plugin, int max_trials, int concurr
   return study;
 }
 
-// As host/src/study/admission.cc decides on a request, for a study whose trials all have the same devices.
+// Decides as host/src/study/admission.cc, for a study whose trials all have the same devices.
 std::string why_refused(const dsat::Study& study, const Json& overrides) {
   try {
     Json merged = study.base_config;
@@ -130,7 +130,7 @@ testing::Answer troubled_answer(const testing::Trial& trial) {
     case 6:
       return {Outcome::lost, {}, std::nullopt, "the node died"};
     default:
-      return testing::Answer::completed({}, std::nullopt);  // without a single metric
+      return testing::Answer::completed({}, std::nullopt);  // without any metric
   }
 }
 

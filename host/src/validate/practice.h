@@ -1,5 +1,4 @@
-// A strategy at practice: studies that are made up, and trainings that answer at once.
-//
+// Invented studies for a strategy, and trainings that end at once.
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_VALIDATE_PRACTICE_H_
 #define DSAT_HOST_VALIDATE_PRACTICE_H_
@@ -11,16 +10,16 @@
 
 namespace dsat::host {
 
-// Stages, a few axes, a profile for a searcher; as many trials, so many of them at a time.
+// Returns a study with stages, a few axes and, for a searcher, a profile; `concurrent` trials run at a time.
 dsat::Study practice_study(const PluginInfo& plugin, int max_trials, int concurrent);
 
-// Why a study would refuse a trial with these overrides (invalid_config), in one line; empty: it would run it.
+// Returns in one line why a study would refuse these overrides (invalid_config); empty: it would run the trial.
 std::string why_refused(const dsat::Study& study, const Json& overrides);
 
 // A training that is faster with larger micro batches and higher stages, until it runs out of memory.
 testing::Answer practice_answer(const testing::Trial& trial);
 
-// All outcomes there are, one after the other, whatever was asked for.
+// Returns all kinds of outcome in turn, whatever was asked for.
 testing::Answer troubled_answer(const testing::Trial& trial);
 
 }  // namespace dsat::host

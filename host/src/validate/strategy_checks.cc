@@ -1,4 +1,4 @@
-// Each check runs the strategy on the SDK's test bench, which keeps the host's rules.
+// Each check runs the strategy on the SDK's test bench, which follows the host's rules.
 #include "validate/strategy_checks.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace {
 using testing::Bench;
 
 constexpr int kTrials = 30, kConcurrent = 4;
-constexpr int kLooks = 50;        // for threads that end
+constexpr int kLooks = 50;        // to wait for threads that end
 constexpr int kMostSteps = 2000;  // of one study
 constexpr std::chrono::milliseconds kSlow{100}, kTooSlow{1000};
 
@@ -33,7 +33,7 @@ const dsat_factory& factory_of(const CheckContext& context) {
   return *context.plugin.library->factory(context.plugin.kind);
 }
 
-// A study at practice. An error of the strategy is thrown.
+// An invented study. Throws an error of the strategy.
 class Practice {
  public:
   Practice(const CheckContext& context, int trials = kTrials, int concurrent = kConcurrent,
@@ -72,7 +72,7 @@ class Practice {
   int steps_ = 0;
 };
 
-// Any order that a seed gives.
+// Returns an order of ends that depends on the seed.
 std::function<size_t(size_t)> shuffled(uint64_t seed) {
   return
       [random = Random(seed, 1)](size_t running) mutable { return static_cast<size_t>(random.uniform_below(running)); };
@@ -80,7 +80,7 @@ std::function<size_t(size_t)> shuffled(uint64_t seed) {
 
 std::string digest(const std::vector<std::string>& ops) { return fmt::format("{}", fmt::join(ops, "\n")); }
 
-// The part of an op from a little before the place where it begins to differ from another one.
+// Returns the part of an op around the place where it differs from another op.
 std::string part_at(const std::string& op, size_t place) {
   constexpr size_t kBefore = 40, kShown = 120;
   const size_t begin = place > kBefore ? place - kBefore : 0;
@@ -88,7 +88,7 @@ std::string part_at(const std::string& op, size_t place) {
                         (op.size() > begin + kShown ? "..." : ""));
 }
 
-// A study costs nothing for what it refuses, and a searcher may run into a rule now and then: people have to judge.
+// Refused requests cost a study nothing, and a searcher may break a rule now and then. So this is only a warning.
 std::string refusals(const Study& study, const std::vector<testing::Trial>& asked) {
   size_t count = 0;
   std::string first;
@@ -100,8 +100,7 @@ std::string refusals(const Study& study, const std::vector<testing::Trial>& aske
   return count == 0 ? "" : fmt::format("{} of {} configurations would be refused: {}", count, asked.size(), first);
 }
 
-// What a study would have answered to all that a strategy did in one: the bench knows neither DeepSpeed's rules nor
-// those of a profile.
+// Judges a strategy's study as the host would; the bench knows neither DeepSpeed's rules nor those of a profile.
 CheckOutcome judge(const CheckContext& context, const Bench& done) {
   if (const std::string stray = done.stray_op(); !stray.empty()) return failed(stray);
   if (context.plugin.kind == PluginKind::profiler) {
@@ -116,7 +115,7 @@ CheckOutcome judge(const CheckContext& context, const Bench& done) {
   return {};
 }
 
-// "" or the first op in which two runs differ.
+// Returns "" or the first op in which two runs differ.
 std::string difference(const std::vector<std::string>& one, const std::vector<std::string>& other) {
   for (size_t i = 0; i < std::max(one.size(), other.size()); ++i) {
     const std::string a = i < one.size() ? one[i] : "nothing", b = i < other.size() ? other[i] : "nothing";
@@ -240,7 +239,7 @@ CheckOutcome check_outcomes(const CheckContext& context) {
     try {
       practice.run();
     } catch (const Error& error) {
-      // A profile cannot be made of trials that fail; a search goes on.
+      // A profile needs trials that do not fail; a search continues.
       if (context.plugin.kind == PluginKind::searcher) throw;
     }
   }
@@ -285,7 +284,7 @@ CheckOutcome check_threads(const CheckContext& context) {
   const size_t before = Surroundings::now().threads;
   Practice(context).run();
   size_t after = Surroundings::now().threads;
-  for (int i = 0; i < kLooks && after > before; ++i) {  // one that ends at this moment is none that stays
+  for (int i = 0; i < kLooks && after > before; ++i) {  // a thread that is just ending does not count
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     after = Surroundings::now().threads;
   }

@@ -1,5 +1,4 @@
-// Checks of a strategy at work, in studies that are made up.
-//
+// Checks of a running strategy, in invented studies.
 // Threading and errors: as checks.h.
 #ifndef DSAT_HOST_VALIDATE_STRATEGY_CHECKS_H_
 #define DSAT_HOST_VALIDATE_STRATEGY_CHECKS_H_

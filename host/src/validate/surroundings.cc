@@ -1,5 +1,3 @@
-// Reads the folder, the locale, the umask, the rounding, the environment, the signals, the descriptors and the threads
-// of this process.
 #include "validate/surroundings.h"
 
 #include <fmt/format.h>
@@ -22,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kSignals = 31;  // those that programs are sent; later ones belong to the C library
+constexpr int kSignals = 31;  // signals that programs receive; later ones belong to the C library
 
 std::vector<fs::path> entries_of(const char* folder) {
   std::vector<fs::path> found;
@@ -71,7 +69,7 @@ Surroundings Surroundings::now() {
   }
   for (const fs::path& entry : entries_of("/proc/self/fd")) {
     const fs::path target = fs::read_symlink(entry, error);
-    // The descriptor by which this list is read is not the plugin's.
+    // The descriptor by which this list is read does not count.
     if (!error && target.filename() != "fd") found.descriptors[entry.filename().string()] = target.string();
   }
   found.threads = entries_of("/proc/self/task").size();

@@ -1,6 +1,5 @@
-// What a plugin has no business to change in its process: read before and after it has worked.
-//
-// Threading: any thread; what it reads is the process's. Errors: none, what cannot be read is left out.
+// The parts of a process that a plugin must not change, read before and after it has run.
+// Threading: any thread; reads the process's state. Errors: none; what cannot be read is left out.
 #ifndef DSAT_HOST_VALIDATE_SURROUNDINGS_H_
 #define DSAT_HOST_VALIDATE_SURROUNDINGS_H_
 
@@ -18,7 +17,7 @@ struct Surroundings {
   static Surroundings now();
 };
 
-// "changes the current folder; leaves descriptor 5 open (/dev/null)"; "": nothing but threads has changed.
+// Returns "changes the current folder; leaves descriptor 5 open (/dev/null)"; "": no changes except threads.
 std::string changes(const Surroundings& before, const Surroundings& after);
 
 }  // namespace dsat::host

@@ -1,5 +1,5 @@
-// Runs one check after another, each in a process of its own, and reads what became of it. A study's ops are compared
-// between two processes as well: an address or a hash seed differs there.
+// Runs each check in its own process. A study's ops are also compared between two processes, in which addresses and
+// hash seeds differ.
 #include "dsat/host/validate.h"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ class Validation {
       process.call(request, [&](const Message& message) {
         answer = message.json();
         if (!answer.contains("doing")) return !answer.contains("log");
-        process.renew_deadline();  // a check makes many calls, and the time is that of one
+        process.renew_deadline();  // a check makes many calls, and the time limit is for one
         if (const std::string what = one_line(answer["doing"]); !what.empty()) doing = what;
         return false;
       });
