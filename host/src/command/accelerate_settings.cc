@@ -1,5 +1,5 @@
-// Reads two keys of the settings file, which is YAML, or JSON and so YAML too. Its text is changed in place: accelerate
-// reads it by other rules (`no` is false there), by which the rest must stay what it is.
+// Reads two keys of the settings file, which is YAML (JSON is YAML too). The text is changed in place, because
+// accelerate has other rules than our reader (`no` is false) and must read the rest unchanged.
 #include "command/accelerate_settings.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxSettingsBytes = 1 << 20;
 constexpr const char* kSection = "deepspeed_config";
 
-// ~/.cache/huggingface/accelerate/default_config.yaml, unless a variable names another place.
+// Returns ~/.cache/huggingface/accelerate/default_config.yaml, unless a variable names another place.
 fs::path default_file(const Environment& environment) {
   const auto variable = [&](const char* name) { return get_variable(environment, name); };
   std::string cache = variable("HF_HOME").value_or(
@@ -33,7 +33,7 @@ fs::path settings_file(const Argv& argv, const LauncherUse& launcher, const Envi
   return launcher_switch(argv, launcher, "--cpu") ? fs::path() : default_file(environment);
 }
 
-// key: "value", in the form of YAML or of JSON, also without a value.
+// Sets the value of a key, in YAML or JSON, also of a key without a value.
 std::string with_value(std::string text, const std::string& key, const std::string& value) {
   constexpr const char* kValue = R"re("[^"\n]*"|'[^'\n]*'|[^\s"',}#]([^\n,}#]*[^\s,}#])?)re";
   const RE2 entry(fmt::format(R"re((\b{}["']?[ \t]*:)[ \t]*({})?)re", key, kValue));
@@ -64,7 +64,7 @@ AccelerateSettings read_accelerate_settings(const Argv& argv, const LauncherUse&
       settings.num_processes = count->get<int>();
     }
     settings.deepspeed_config_file = yaml.text(fmt::format("{}.deepspeed_config_file", kSection));
-  } catch (const Error&) {  // what was read so far holds
+  } catch (const Error&) {  // the values read before the error are kept
   }
   return settings;
 }
@@ -83,7 +83,7 @@ std::optional<std::string> changed_settings(const AccelerateSettings& settings,
   if (wanted == yaml.root()) return std::nullopt;
   try {
     if (YamlFile::parse(text, settings.file).root() == wanted) return text;
-  } catch (const Error&) {  // the error below
+  } catch (const Error&) {  // reported below
   }
   throw Error(
       fmt::format("{}: a trial needs another file there, and this entry cannot be changed: write it on a line "

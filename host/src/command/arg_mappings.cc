@@ -1,5 +1,6 @@
 // Merges the mappings of the configuration's autotuning section with those of the options. Keys are checked against
-// DeepSpeed's, flags by their form and by the word behind them; stray white space is dropped with a notice.
+// DeepSpeed's. Flags are checked by their form and by the word after them. White space around both is dropped with a
+// notice.
 #include "command/arg_mappings.h"
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ void put(ArgMappings& mappings, const std::string& key, const std::string& flag)
   }
 }
 
-// DeepSpeed writes a name without dashes behind the command, where no argument parser looks for it.
+// DeepSpeed appends a name without dashes to the command, where no argument parser would find it.
 std::string with_dashes(const std::string& flag, const std::string& where, const std::string& key,
                         std::vector<std::string>& notices) {
   if (flag[0] == '-') return flag;
@@ -64,7 +65,7 @@ ArgMappings read_section(const Json& section, const std::string& where, std::vec
   return mappings;
 }
 
-// A mapping of a key that no trial's configuration has would have no effect, and nobody would notice.
+// A mapping of a key that no trial's configuration has would have no effect, and nobody would notice it.
 void check_key(const std::string& key, const std::string& flag, const Json& user_config, const Json& space_file) {
   const bool tuned = space_file.is_object() && space_file.contains(key);
   if (tuned || config::find(user_config, key) != nullptr) return;
@@ -90,7 +91,7 @@ ValueKind kind_of(const Json& value) {
   return value.is_string() && value != "auto" ? ValueKind::text : ValueKind::none;
 }
 
-// What the values of a key are; none: no trial writes one.
+// Returns the type of a key's values; none: no trial has the key.
 ValueKind kind_of_key(const std::string& key, const Json& user_config, const config::Space& space) {
   for (const char* batch : {config::kMicroBatchKey, config::kAccumulationKey, config::kTrainBatchKey}) {
     if (key == batch) return ValueKind::number;
@@ -114,7 +115,7 @@ bool is_boolean_word(std::string word) {
   return false;
 }
 
-// What the word behind a flag would have to be; nullptr: it can be its value.
+// Returns what the word after a flag would have to be; nullptr: the word can be the flag's value.
 const char* wanted_instead_of(const std::string& word, ValueKind kind) {
   if (is_flag(word)) return "a value";
   if (word == "auto") return nullptr;

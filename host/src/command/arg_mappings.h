@@ -15,16 +15,16 @@ namespace dsat::host {
 
 using ArgMappings = std::vector<std::pair<std::string, std::string>>;  // dotted key -> flag
 
-// Those of the configuration, with those of the options in place of the same key's. White space around a key or flag is
-// dropped with a notice, since DeepSpeed's own examples have it; a name without dashes is the flag --NAME, with a
-// notice. Throws dsat::Error: no object of texts; a key that neither DeepSpeed nor the configuration nor the space file
-// (or null) has.
+// Returns the mappings of the configuration, replaced by those of the options for the same key. White space around a
+// key or flag is dropped with a notice, because DeepSpeed's examples have it; a name without dashes becomes the flag
+// --NAME, with a notice. Throws dsat::Error: not an object of texts, or a key that neither DeepSpeed nor the
+// configuration nor the space file (which may be null) has.
 ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
                                const std::filesystem::path& config_file, const ArgMappings& options,
                                std::vector<std::string>& notices);
 
-// Throws dsat::Error where the word behind a mapped flag cannot be its value: the flag is a switch then, and a trial's
-// value would overwrite another argument. The values of a key are the configuration's and the space's.
+// Throws dsat::Error if the word after a mapped flag cannot be its value: then the flag is a switch, and a trial's
+// value would overwrite another argument. A key's values are those in the configuration and the space.
 void check_mapped_flags(const Argv& command, const ArgMappings& mappings, const Json& user_config,
                         const config::Space& space);
 

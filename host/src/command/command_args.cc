@@ -1,5 +1,4 @@
-// Looks through the arguments for "--flag VALUE" and "--flag=VALUE".
-// A token that is a flag's value is not looked at again.
+// Finds "--flag VALUE" and "--flag=VALUE". A token that is a flag's value is not read as a flag.
 #include "command/command_args.h"
 
 #include <algorithm>
@@ -12,7 +11,7 @@ namespace dsat::host {
 
 namespace {
 
-// The use of `name` at token i, if it is one.
+// Returns the use of `name` at token i, if there is one.
 std::optional<FlagUse> use_at(const Argv& argv, size_t i, std::string_view name) {
   if (argv[i] == name) return FlagUse{i, i + 1, 0};
   if (argv[i].size() > name.size() && argv[i][name.size()] == '=' && starts_with(argv[i], name)) {
@@ -29,7 +28,8 @@ std::vector<FlagUse> find_all(const Argv& argv, const Names& names) {
       const auto use = use_at(argv, i, name);
       if (!use) continue;
       uses.push_back(*use);
-      // A value is no flag, whatever it looks like; what begins with two dashes is none, but a switch's neighbour.
+      // A value is no flag, whatever it looks like. But a token that begins with two dashes is no value: the flag
+      // before it is a switch.
       if (use->value < argv.size() && !starts_with(argv[use->value], "--")) i = std::max(i, use->value);
       break;
     }

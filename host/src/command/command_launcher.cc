@@ -1,5 +1,5 @@
-// Gives a trial's launcher its port, its slots and the number of processes: options of the same meaning are taken out
-// of the command, the trial's own are inserted behind the launcher's name.
+// Gives a trial's launcher its port, its slots and the number of processes. The command's own options for these are
+// removed, and the trial's options are inserted after the launcher's name.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How accelerate starts DeepSpeed's ranks on several machines; `standard`: as torchrun does, on each of them.
+// accelerate's option for several machines; with `standard` it starts ranks on each machine as torchrun does.
 constexpr const char* kMultinodeLauncher = "deepspeed_multinode_launcher";
 constexpr const char* kStandardLauncher = "standard";
 constexpr const char* kDeepSpeedRankLogs = "--enable_each_rank_log";
@@ -36,15 +36,15 @@ bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
   return false;
 }
 
-// The launcher takes CUDA_VISIBLE_DEVICES out of the environment, and not the variables of ROCm: it then sees a trial's
-// devices alone, and counts them from 0.
+// The launcher removes CUDA_VISIBLE_DEVICES from the environment, but not ROCm's variables. With these it sees only the
+// trial's devices and counts them from 0.
 std::vector<Slot> as_launcher_counts(std::vector<Slot> slots, Backend backend) {
   if (backend != Backend::hip && backend != Backend::rocr) return slots;
   for (size_t i = 0; i < slots.size(); ++i) slots[i].ordinal = static_cast<int>(i);
   return slots;
 }
 
-// The hosts of a trial, with as many slots as it takes there.
+// Returns a hostfile with the trial's hosts and its slots on each.
 std::string hostfile_of(const std::vector<Slot>& slots) {
   std::string text;
   for (const auto& [name, count] : SlotPool(slots, std::nullopt).hosts())
@@ -52,8 +52,8 @@ std::string hostfile_of(const std::vector<Slot>& slots) {
   return text;
 }
 
-// worker-1:0,1@worker-2:0,1 as `deepspeed --include` takes it. The launcher counts a host's devices from 0, whatever
-// the visibility variable calls them.
+// Returns worker-1:0,1@worker-2:0,1 for `deepspeed --include`. The launcher counts a host's devices from 0, whatever
+// their names in the visibility variable.
 std::string include_argument(const std::vector<Slot>& slots) {
   std::string text;
   const std::string* host = nullptr;
@@ -66,7 +66,7 @@ std::string include_argument(const std::vector<Slot>& slots) {
   return text;
 }
 
-// A fresh argument list: `inserted` right behind the launcher, its own options of those names left out.
+// Inserts `inserted` after the launcher and removes the launcher's own options of these names.
 Argv replaced(const Argv& argv, const LauncherUse& launcher, std::initializer_list<std::string_view> names,
               const Argv& inserted) {
   const std::vector<size_t> dropped = launcher_tokens(argv, launcher, names);
@@ -78,8 +78,8 @@ Argv replaced(const Argv& argv, const LauncherUse& launcher, std::initializer_li
   return result;
 }
 
-// Where the user has each rank's output in a file of its own, the trial's folder takes those files: what other trials
-// write beside them in one folder could not be distinguished.
+// If the command writes each rank's output to a file, these files go to the trial's folder, since in one folder the
+// files of different trials could not be distinguished.
 Argv with_rank_logs(Argv argv, const TrialContext& trial) {
   const LauncherUse launcher = find_launcher(argv);
   if (!writes_rank_logs(argv, launcher)) return argv;
@@ -90,7 +90,7 @@ Argv with_rank_logs(Argv argv, const TrialContext& trial) {
   return replaced(argv, launcher, {"--log_dir", "--log-dir"}, {"--log_dir", folder});
 }
 
-// Below a scheduler it takes the devices that the visibility variable leaves, or all nodes of the hostfile.
+// Under a scheduler the launcher uses the devices in the visibility variable, or all nodes of the hostfile.
 Argv for_deepspeed_in_allocation(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial,
                                  const Argv& no_hostfile) {
   Argv inserted = no_hostfile;
@@ -105,7 +105,7 @@ Argv for_deepspeed_in_allocation(const Argv& argv, const LauncherUse& launcher, 
 Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial, const Argv& no_hostfile) {
   const bool whole_nodes = trial.allocation_nodes > 1;
   if (whole_nodes || trial.has_bound_devices) return for_deepspeed_in_allocation(argv, launcher, trial, no_hostfile);
-  // It ignores MASTER_PORT, and CUDA_VISIBLE_DEVICES as soon as it is given a number of devices.
+  // The launcher ignores MASTER_PORT. It also ignores CUDA_VISIBLE_DEVICES if it is given a number of devices.
   Argv inserted{"--master_port", fmt::to_string(trial.port)};
   if (trial.hostfile.empty()) {
     inserted.insert(inserted.end(), no_hostfile.begin(), no_hostfile.end());
@@ -121,17 +121,17 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
   }
   const bool one_host = std::all_of(trial.slots.begin(), trial.slots.end(),
                                     [&](const Slot& slot) { return slot.host == trial.slots.front().host; });
-  // For a single host it would start the processes on this machine, whichever host that is.
+  // For one host the launcher would start the processes on this machine, even if it is another host.
   const bool forced = launcher_switch(argv, launcher, "--force_multi");
   if (one_host && !forced && !is_this_machine(trial.slots.front().host)) inserted.push_back("--force_multi");
-  // The trial's first host is its own; the launcher asks that one for its address.
+  // The command's --master_addr is removed, so that the launcher asks the trial's first host for its address.
   return replaced(argv, launcher,
                   {"--num_gpus", "--num_accelerators", "--num_nodes", "--include", "-i", "--exclude", "-e",
                    "--master_port", "--hostfile", "-H", "--master_addr"},
                   inserted);
 }
 
-// One torchrun on each node; the first one is where all of them meet. Its name is known when the script runs.
+// Starts one torchrun on each node. They meet on the first node, whose name is known when the script runs.
 Argv for_torchrun_on_nodes(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
   const auto nodes = static_cast<size_t>(trial.allocation_nodes);
   return replaced(argv, launcher,
@@ -143,8 +143,8 @@ Argv for_torchrun_on_nodes(const Argv& argv, const LauncherUse& launcher, const 
                    "--rdzv_id", fmt::to_string(trial.port)});
 }
 
-// Where a trial's ranks meet. c10d without an endpoint is at port 29400, for all trials of this machine, and so was
-// --standalone before torch 2.1; a server of etcd stays, and keeps trials apart by their names.
+// Sets where a trial's ranks meet. c10d without an endpoint uses port 29400 for all trials of this machine, and so did
+// --standalone before torch 2.1. An etcd server is kept, since it separates trials by name.
 std::string rendezvous(const std::string& backend, const std::string& given, uint16_t port) {
   if (backend != "c10d" && backend != "static") return given;
   return fmt::format("{}:{}", given.empty() ? "localhost" : given.substr(0, given.rfind(':')), port);
@@ -174,7 +174,7 @@ bool accelerate_has_a_count(const Argv& argv, const LauncherUse& launcher) {
   return !launcher_flags(argv, launcher, {"--num_processes", "--num-processes"}).empty();
 }
 
-// One accelerate on each node, which meet at the first; torch gives them their ranks there.
+// Starts one accelerate on each node. They meet on the first node, where torch assigns the ranks.
 Argv with_nodes(const Argv& argv, const TrialContext& trial) {
   return replaced(
       argv, find_launcher(argv),
@@ -188,14 +188,14 @@ Argv with_nodes(const Argv& argv, const TrialContext& trial) {
 Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
   const bool on_nodes = trial.allocation_nodes > 1;
   Argv inserted{"--main_process_port", fmt::to_string(trial.port)};
-  // Its own settings file may name devices, which would go before the visibility variable.
-  // With ROCm's variable HIP counts the devices that it leaves anew, from 0.
+  // The settings file may name devices, which would have priority over the visibility variable. With ROCm's variable,
+  // HIP counts the visible devices from 0.
   if (on_nodes || trial.has_bound_devices || trial.backend == Backend::rocr) {
-    inserted.insert(inserted.end(), {"--gpu_ids", "all"});  // that are visible
+    inserted.insert(inserted.end(), {"--gpu_ids", "all"});  // all visible devices
   } else if (visibility_variable(trial.backend) != nullptr) {
     inserted.insert(inserted.end(), {"--gpu_ids", id_list(trial.slots)});
   }
-  // On one machine without an accelerator its settings decide.
+  // Without an accelerator on one machine, the settings file decides.
   const bool is_ours = on_nodes || visibility_variable(trial.backend) != nullptr;
   if (is_ours && !accelerate_has_a_count(argv, launcher)) {
     inserted.insert(inserted.end(), {"--num_processes", fmt::to_string(trial.slots.size())});
@@ -209,7 +209,7 @@ struct Count {
   int per_node = 0, total = 0;
 };
 
-// The number of processes that a trial's command is given; nullopt: the command's own is the trial's.
+// Returns the number of processes to write into the command; nullopt: the command keeps its own.
 std::optional<Count> count_of(const TrialContext& trial) {
   if (const auto world = config::tuned_world(trial.config)) {
     return Count{static_cast<int>(world->num_gpus), static_cast<int>(world->size())};
@@ -219,7 +219,7 @@ std::optional<Count> count_of(const TrialContext& trial) {
   return Count{total / std::max(trial.allocation_nodes, 1), total};
 }
 
-// Writes a number of processes where the command has one, or where its launcher takes one.
+// Sets the number of processes if the command has one or its launcher accepts one.
 Argv with_count(Argv argv, const LauncherUse& launcher, int per_node, int total) {
   if (launcher.kind == Launcher::torchrun) {
     return replaced(argv, launcher, {"--nproc_per_node", "--nproc-per-node"},
@@ -228,7 +228,7 @@ Argv with_count(Argv argv, const LauncherUse& launcher, int per_node, int total)
   if (launcher.kind == Launcher::accelerate) {
     return replaced(argv, launcher, {"--num_processes", "--num-processes"}, {"--num_processes", fmt::to_string(total)});
   }
-  // A script's own `--ranks 8,16` is no number of processes.
+  // A script's own option such as `--ranks 8,16` is no number of processes.
   const auto use = slots_flag(argv, launcher);
   if (use && parse_count(use->read(argv))) use->write(argv, fmt::to_string(total));
   return argv;
@@ -275,7 +275,7 @@ std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const
   if (trial.allocation_nodes > 1) values.emplace_back(kMultinodeLauncher, kStandardLauncher);
   const auto settings = changed_settings(accelerate_settings_, values);
   if (settings) files.push_back({"--config_file", kAccelerateFile, *settings});
-  // In an allocation the job's script writes it.
+  // In an allocation the job's script writes the hostfile.
   if (takes_whole_hostfile() && !trial.hostfile.empty() && trial.allocation_nodes == 0) {
     files.push_back({"--hostfile", kHostfile, hostfile_of(trial.slots)});
   }
@@ -293,8 +293,8 @@ std::vector<CommandFile> CommandTemplate::best_files(const fs::path& config_file
   return files;
 }
 
-// For a trial on this machine, which its hostfile would call by another name than localhost: a file of which the
-// launcher says that there is none.
+// A trial on this machine would have another host name in the default hostfile than localhost. So the launcher is given
+// a file that it treats as no hostfile.
 Argv CommandTemplate::no_hostfile() const {
   std::error_code error;
   const bool is_read = fs::is_regular_file(request_.default_hostfile, error);
@@ -330,7 +330,7 @@ void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) cons
   argv = with_count(std::move(argv), launcher, count->per_node, count->total);
 }
 
-// It asks for so many processes already, in all; or it spreads them over nodes or tasks in a way of its own.
+// Whether the command already asks for this total, or spreads its processes over nodes or tasks by itself.
 bool CommandTemplate::keeps_its_count(int total) const {
   const std::optional<int> own = slots_per_trial();
   if (own == total) return true;
@@ -354,13 +354,13 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   }
   Argv inserted;
   if (!size.hostfile.empty()) inserted.insert(inserted.end(), {"--hostfile", size.hostfile.string()});
-  // The launcher takes numbers or a filter, not both.
+  // The launcher accepts numbers or a filter, not both.
   const bool even = std::all_of(shares.begin(), shares.end(), [&](int share) { return share == shares[0]; });
   const bool names_none = launcher_value(argv, launcher_, {"--hostfile", "-H"}).has_value();
   const bool is_here = size.hostfile.empty() && (shares.size() == 1 || !size.slots.empty() || names_none);
   if (is_here) inserted = no_hostfile();
   if (takes_whole_hostfile() && !size.hostfile.empty()) {
-    // best_files has one for it alone
+    // best_files writes a hostfile for this case
   } else if (!size.slots.empty() || !even) {
     if (!size.slots.empty()) inserted.insert(inserted.end(), {"--include", include_argument(size.slots)});
   } else {

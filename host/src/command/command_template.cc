@@ -1,5 +1,5 @@
-// Finds the configuration in a command once, then renders the command for each trial: file names and placeholders,
-// batch flags that follow the configuration, and what the launcher needs.
+// Finds the configuration in a command once. Then renders the command for each trial: file names, placeholders, batch
+// flags, and the launcher's options.
 #include "command/command_template.h"
 
 #include <fmt/format.h>
@@ -32,7 +32,7 @@ void replace_all(std::string& text, std::string_view what, const std::string& wi
 
 bool ends_in_json(const std::string& text) { return text.size() > 5 && text.compare(text.size() - 5, 5, ".json") == 0; }
 
-// --deepspeed takes a value only in Hugging Face's Trainer; elsewhere it is a switch and the next token its neighbour.
+// --deepspeed takes a value only in Hugging Face's Trainer. Elsewhere it is a switch before another token.
 std::vector<FlagUse> deepspeed_flags_with_value(const Argv& argv, const std::filesystem::path& cwd) {
   std::vector<FlagUse> uses;
   for (const FlagUse& use : find_flag(argv, {"--deepspeed"})) {
@@ -45,7 +45,7 @@ std::vector<FlagUse> deepspeed_flags_with_value(const Argv& argv, const std::fil
   return uses;
 }
 
-// The flags that name a configuration. One may be the last word.
+// Returns the flags that name a configuration. A flag may be the last word, without its value.
 std::vector<FlagUse> flags_with_config(const Argv& argv, const LauncherUse& launcher,
                                        const std::filesystem::path& cwd) {
   std::vector<FlagUse> uses = find_flag(argv, {"--deepspeed_config", "--deepspeed-config"});
@@ -57,7 +57,7 @@ std::vector<FlagUse> flags_with_config(const Argv& argv, const LauncherUse& laun
   return uses.empty() ? deepspeed_flags_with_value(argv, cwd) : uses;
 }
 
-// DeepSpeed's tuner in a trial would start trials of its own.
+// DeepSpeed's tuner in a trial would start its own trials.
 void refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
   if (launcher.kind != Launcher::deepspeed || launcher_tokens(argv, launcher, {"--autotuning"}).empty()) return;
   throw Error(
@@ -82,7 +82,7 @@ CommandTemplate::CommandTemplate(CommandRequest request) : request_(std::move(re
   or_throw(find_program(argv[0], request_.cwd, request_.environment));
   launcher_ = find_launcher(argv);
   accelerate_settings_ = read_accelerate_settings(argv, launcher_, request_.cwd, request_.environment);
-  best_files("ds_config.json");  // throws where a trial's cannot be made
+  best_files("ds_config.json");  // throws if a trial's files cannot be made
   refuse_autotuning(argv, launcher_);
   find_config();
   trainer_ = find_trainer(argv, launcher_.end, deepspeed_takes_file());
@@ -92,7 +92,7 @@ CommandTemplate::CommandTemplate(CommandRequest request) : request_(std::move(re
   map_arguments(std::move(request_.arg_mappings));
 }
 
-// Hugging Face's form of the flag; elsewhere --deepspeed is a switch.
+// Hugging Face's Trainer takes a file; elsewhere --deepspeed is a switch.
 bool CommandTemplate::deepspeed_takes_file() const {
   const Argv& argv = request_.argv;
   for (const FlagUse& use : find_flag(argv, {"--deepspeed"})) {
@@ -126,7 +126,7 @@ void CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::stri
   request_.arg_mappings = std::move(mappings);
 }
 
-// The flags that name a configuration, but for those whose value is a placeholder.
+// Returns the flags that name a configuration, except those whose value is a placeholder.
 std::vector<FlagUse> CommandTemplate::config_flags() const {
   const Argv& argv = request_.argv;
   std::vector<FlagUse> uses = flags_with_config(argv, launcher_, request_.cwd);
@@ -156,7 +156,7 @@ void CommandTemplate::find_config() {
     }
   }
   if (request_.config_by_environment) return take_given_config();
-  // Also where an argument names the file: the script may read the variable alone.
+  // This is checked even if an argument names the file, because the script may read only the variable.
   config_by_variable_ = reads_config_variable(argv, request_.cwd);
   if (config_use_) return take_config_of_command();
   const std::string& named = accelerate_settings_.deepspeed_config_file;
@@ -223,7 +223,7 @@ Argv CommandTemplate::render(const TrialContext& trial) const {
 Argv CommandTemplate::render_best(const Json& config, const std::filesystem::path& config_file,
                                   const std::optional<Size>& size) const {
   Argv argv = request_.argv;
-  // In a trial's folder the configuration has another name than here.
+  // In a trial's folder the configuration has another name.
   for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
   apply_config(argv, config, config_file, config_file.parent_path());
   if (size) apply_size(argv, *size);

@@ -1,4 +1,4 @@
-// Puts the user's own lines first, in the order in which the launcher reads their files: a later line wins.
+// The user's lines come first, in the order in which the launcher reads their files, since a later line overrides.
 #include "command/deepspeed_env.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Is there no character that a shell or pdsh replaces? To pdsh %h is the host.
+// Whether the text has no character that a shell or pdsh replaces (pdsh replaces %h by the host).
 bool is_plain(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || std::string_view("_-./:,=+@").find(static_cast<char>(c)) != std::string_view::npos;

@@ -1,7 +1,8 @@
-// The variables that the deepspeed launcher takes to other hosts, beside the few that it passes on by itself.
+// Writes the variables that the deepspeed launcher passes to other hosts, besides the few that it passes by itself.
 //
-// It reads NAME=value lines from .deepspeed_env at home and where it runs, or from the file that DS_ENV_FILE names.
-// Below Slurm (--launcher slurm) all variables go along anyway, and a comma in one of that file's would end it.
+// The launcher reads NAME=value lines from .deepspeed_env in the home folder and in its working folder, or from the
+// file in DS_ENV_FILE. With Slurm (--launcher slurm) all variables are passed anyway, and a comma in such a file would
+// end a variable.
 // Threading: any. Ownership: none. Errors: none; a file that cannot be read has no lines.
 #ifndef DSAT_HOST_COMMAND_DEEPSPEED_ENV_H_
 #define DSAT_HOST_COMMAND_DEEPSPEED_ENV_H_
@@ -15,9 +16,9 @@ namespace dsat::host {
 
 inline constexpr const char* kDeepSpeedEnvVariable = "DS_ENV_FILE";
 
-// The lines of the user's own files, then those of `variables`. `cwd`: where the launcher runs; `caller`: its
-// environment, in which `variables` take the place of others. A value that is no plain word is left out: the launcher
-// puts it into a shell's line as it is.
+// Returns the lines of the user's files, then those of `variables`. `cwd`: where the launcher runs; `caller`: its
+// environment, which `variables` override. A value with special characters is left out, because the launcher does not
+// quote it in a shell command.
 std::string deepspeed_env(const Environment& variables, const Environment& caller, const std::filesystem::path& cwd);
 
 }  // namespace dsat::host

@@ -1,5 +1,4 @@
-// Implements dsat/host/command.h.
-// It reads the flags of the launcher that a command starts, and the command's configuration flag.
+// Implements dsat/host/command.h: reads the launcher's flags and the configuration flag of a command.
 #include "command/command_args.h"
 #include "command/launchers.h"
 #include "dsat/base/numbers.h"

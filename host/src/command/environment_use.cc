@@ -1,4 +1,4 @@
-// Looks for names, or for an import of the package dsat, in the arguments and in the scripts among them.
+// Looks for names, or for an import of the package dsat, in the arguments and in the scripts that they name.
 #include "command/environment_use.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ bool names_configuration(std::string_view text) {
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 bool is_name_letter(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
-// `if __name__ == "__main__":` holds whenever the script is run.
+// `if __name__ == "__main__":` is true whenever the script is run.
 bool is_main_guard(std::string_view words) {
   return starts_with(words, "if") && has(words, "__name__") && !has(words, " and ") && !has(words, " or ");
 }
@@ -45,13 +45,13 @@ std::string_view without_indentation(std::string_view line) {
   return line.substr(std::min(line.find_first_not_of(" \t"), line.size()));
 }
 
-// A command of a shell that is no question: what stands behind it and && runs.
+// Whether a shell command normally succeeds, so that a command after it and && runs.
 bool is_preparation(std::string_view command) {
   return starts_with(command, "cd ") || starts_with(command, "export ") || starts_with(command, "source ") ||
          starts_with(command, ". ") || starts_with(command, "set ") || starts_with(command, "module ");
 }
 
-// Do the words before an assignment, in its own line, make it depend on something? `cd x && X=2` does not.
+// Whether the words before an assignment in its line make it conditional. `cd x && X=2` is not conditional.
 bool is_behind_condition(std::string_view before) {
   const bool is_in_braces = before.rfind('{') != before.npos && before.find('}', before.rfind('{')) == before.npos;
   std::string_view command = is_in_braces ? before : before.substr(before.rfind(';') + 1);  // npos + 1 is 0
@@ -63,7 +63,7 @@ bool is_behind_condition(std::string_view before) {
   return false;
 }
 
-// Does the line that begins at `line` hold under a condition: below an "if" that is less indented, or behind one?
+// Whether the line at `line` is conditional: below an "if" with less indentation, or after one in the same line.
 bool is_conditional(std::string_view text, size_t line, size_t at) {
   const std::string_view before = text.substr(line, at - line);
   if (is_behind_condition(before)) return true;
@@ -82,7 +82,7 @@ bool is_conditional(std::string_view text, size_t line, size_t at) {
   return false;
 }
 
-// The value that the variable named at `at` gets in a shell's way, X=2; nullopt: none.
+// Returns the value that a shell assigns to the variable named at `at`, X=2; nullopt: none.
 std::optional<std::string_view> shell_value(std::string_view text, size_t at, size_t name_size) {
   const size_t equals = at + name_size;
   const bool is_whole = at == 0 || !(is_name_letter(text[at - 1]) || has("${", text.substr(at - 1, 1)));
@@ -95,7 +95,7 @@ std::optional<std::string_view> shell_value(std::string_view text, size_t at, si
   return is_command ? value : value.substr(0, value.find_first_of(" \t;&|\"'"));
 }
 
-// Is what stands at `at` an entry of a call on the environment: environ.update(X="2"), dict(os.environ, X="2")?
+// Whether the text at `at` is an argument of a call on the environment: environ.update(X="2"), dict(os.environ, X="2").
 bool is_entry_of_environment(std::string_view text, size_t at) {
   constexpr std::string_view kEnviron = "environ";
   constexpr size_t kFarthest = 400;
@@ -105,7 +105,7 @@ bool is_entry_of_environment(std::string_view text, size_t at) {
   return (starts_with(between, ",") || starts_with(between, ".update(")) && !has(between, ")");
 }
 
-// Does what stands at `at` begin a text that Python hands to a shell, as in subprocess.run("X=2 command", shell=True)?
+// Whether the text at `at` begins a string that Python passes to a shell: subprocess.run("X=2 command", shell=True).
 bool is_in_shell_call(std::string_view text, size_t at) {
   if (at == 0 || (text[at - 1] != '"' && text[at - 1] != '\'')) return false;
   const size_t line = text.rfind('\n', at) + 1;
@@ -114,7 +114,7 @@ bool is_in_shell_call(std::string_view text, size_t at) {
          has(before, "output(");
 }
 
-// Do these words end in the name of an environment, os.environ or a copy such as env, and a bracket?
+// Whether the words end with the name of an environment, os.environ or a copy such as env, and a bracket.
 bool ends_in_environment(std::string_view before) {
   if (before.empty() || before.back() != '[') return false;
   size_t begin = before.size() - 1;
@@ -124,8 +124,8 @@ bool ends_in_environment(std::string_view before) {
   return has(name, "env");
 }
 
-// The same in Python's ways: environ["X"] = "2", putenv("X", "2"), environ.update(X="2"). What a text only quotes, as
-// the line of usage in a docstring, sets nothing.
+// Returns the value that Python assigns: environ["X"] = "2", putenv("X", "2"), environ.update(X="2"). A quoted line,
+// such as the usage in a docstring, assigns nothing.
 std::optional<std::string_view> python_value(std::string_view text, size_t at, size_t name_size) {
   const auto skip_blanks = [&](size_t i) { return std::min(text.find_first_not_of(" \t", i), text.size()); };
   const bool is_quoted = at > 0 && (text[at - 1] == '"' || text[at - 1] == '\'') && at + name_size < text.size() &&
@@ -146,8 +146,8 @@ std::optional<std::string_view> python_value(std::string_view text, size_t at, s
   return value.substr(std::min(value.find_first_not_of("\"' "), value.size()));
 }
 
-// Where a text gives the variable a value of its own. One that is made of the variable itself, as X=${X:-2} is, does
-// not count, and neither does one that hides all devices.
+// Returns the value that a text assigns to the variable. A value made from the variable itself, as in X=${X:-2}, does
+// not count, nor does one that hides all devices.
 std::optional<std::string_view> assignment(std::string_view text, std::string_view name, Language language) {
   for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
     const size_t line = text.rfind('\n', at) + 1;
@@ -161,7 +161,7 @@ std::optional<std::string_view> assignment(std::string_view text, std::string_vi
   return std::nullopt;
 }
 
-// Python's own use of a variable is no NAME=value, which only a text for people has there.
+// In Python, NAME=value is not a use of a variable but text for people.
 bool mentions(std::string_view text, std::string_view name, Language language) {
   for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
     if (language != Language::python || text.substr(at + name.size(), 1) != "=") return true;
@@ -173,12 +173,12 @@ bool reads(std::string_view text, std::string_view name, Language language) {
   return mentions(text, name, language) && !assignment(text, name, language);
 }
 
-// DeepSpeed's own argument for the port, or the variable.
+// Whether the text has DeepSpeed's argument for the port, or the variable.
 bool names_port(std::string_view text, Language language) {
   return has(text, "distributed_port") || reads(text, "MASTER_PORT", language);
 }
 
-// A number of the script's own, and no look at whether there is one already.
+// Whether the text sets a fixed number without reading the variable.
 bool fixes_port(std::string_view text, Language language) {
   constexpr std::string_view kName = "MASTER_PORT";
   const auto value = assignment(text, kName, language);
@@ -202,7 +202,7 @@ bool holds_of_file(Test test, const std::filesystem::path& file) {
   return text.ok() && test(text.bytes, language_of(file, text.bytes));
 }
 
-// package.train of `python -m package.train`
+// Returns package/train.py for package.train of `python -m package.train`.
 std::string module_file(std::string module) {
   std::replace(module.begin(), module.end(), '.', '/');
   return module + ".py";

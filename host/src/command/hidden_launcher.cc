@@ -1,5 +1,5 @@
-// Cuts a shell's text into commands, roughly, and looks for a launcher in each as in the user's command. Quotes and
-// variables are not followed: what is missed is as if nobody had looked.
+// Splits a shell text roughly into commands and looks for a launcher in each, as in the user's command. Quotes and
+// variables are not followed, so a launcher may be missed.
 #include "command/hidden_launcher.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kLargestShellScript = size_t{64} << 10;
 
-// A launcher that a trial's variables do not reach. With numbers or names of devices of its own it ignores those that a
-// trial is shown, whatever its port.
+// Whether a launcher is not reached by a trial's variables. If it has its own numbers or names of devices, it ignores
+// the visible devices, even if it uses the trial's port.
 bool is_out_of_reach(const Argv& words, bool has_trials_port) {
   if (words.empty()) return false;
   const LauncherUse launcher = find_launcher(words);

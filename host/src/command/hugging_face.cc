@@ -1,4 +1,4 @@
-// Recognises the Trainer by its options and rewrites its two batch flags, --per_device_train_batch_size and
+// Recognises the Trainer by its options and rewrites its batch flags, --per_device_train_batch_size and
 // --gradient_accumulation_steps.
 #include "command/hugging_face.h"
 
@@ -22,14 +22,14 @@ bool is_of_script(const std::vector<FlagUse>& uses, size_t script) {
   return std::any_of(uses.begin(), uses.end(), [script](const FlagUse& use) { return use.flag >= script; });
 }
 
-// A number of at least 1; the last use counts.
+// Returns a number of at least 1; the last use counts.
 std::optional<int64_t> flag_number(const Argv& argv, const std::vector<FlagUse>& uses) {
   if (uses.empty() || uses.back().value >= argv.size()) return std::nullopt;
   constexpr int64_t kMost = int64_t{1} << 40;
   return parse_integer(uses.back().read(argv), 1, kMost);
 }
 
-// "--bf16" alone, or with one of the words that Hugging Face's parser reads as true. A word that is none of its words
+// Accepts "--bf16" alone or with a word that Hugging Face's parser reads as true. A word that is not one of its words
 // for false is the script's next argument.
 bool switches_on(const Argv& argv, const FlagUse& use) {
   if (use.value >= argv.size()) return true;
@@ -91,8 +91,8 @@ config::GivenBatchSizes with_batch_flags(const Argv& argv, bool hugging_face, co
   if (hugging_face) {
     const auto micro_batch = flag_number(argv, micro_batch_flags(argv));
     const auto accumulation = flag_number(argv, accumulation_flags(argv));
-    // The Trainer refuses flags that do not go with the file's train batch; they say nothing then.
-    const auto divides = [&] {  // one after the other: their product may be larger than any number
+    // The Trainer refuses flags that contradict the file's train batch, so such flags are ignored.
+    const auto divides = [&] {  // divides twice, since the product may overflow
       const int64_t batch = *given.train_batch;
       return batch % *micro_batch == 0 && batch / *micro_batch % *accumulation == 0;
     };

@@ -1,6 +1,5 @@
-// Hugging Face's Trainer on a command line: it compares its batch sizes with the configuration's and refuses a
-// difference, so they are rewritten together. What it fills in for "auto" is read from its flags. Threading: pure
-// functions.
+// Hugging Face's Trainer compares its batch sizes with the configuration's and refuses a difference, so both are
+// rewritten together. Its values for "auto" are read from its flags. Threading: pure functions.
 #ifndef DSAT_HOST_COMMAND_HUGGING_FACE_H_
 #define DSAT_HOST_COMMAND_HUGGING_FACE_H_
 
@@ -11,39 +10,39 @@
 
 namespace dsat::host {
 
-// A configuration value as a command-line argument in place of `given`; nullopt: there is nothing to pass on, "auto"
-// least of all. A truth value has the spelling of the one that it replaces, else Python's, as DeepSpeed writes it.
+// Converts a configuration value to an argument that replaces `given`; nullopt: there is nothing to pass ("auto" for
+// example). A truth value keeps the spelling of `given`; without one it has Python's spelling, as DeepSpeed writes it.
 std::optional<std::string> as_argument(const Json* value, const std::string& given = "");
 
 enum class Trainer {
   other,
-  batch_flags,  // takes Hugging Face's batch flags, though perhaps not both: a script of the user's own may have copied
-  hugging_face,  // its TrainingArguments: both flags are there, and have defaults
+  batch_flags,   // takes one or both of Hugging Face's batch flags; perhaps a user's script that copied them
+  hugging_face,  // its TrainingArguments: has both flags, with defaults
 };
 
-// What the script's arguments, from token `script` on, look like. --deepspeed with a file is Hugging Face's form, but
-// for certain only beside one of its batch flags or an option that is its alone.
+// Recognises the Trainer by the arguments from token `script` on. --deepspeed with a file is Hugging Face's form, but
+// it is certain only together with a batch flag or an option that only Hugging Face has.
 Trainer find_trainer(const Argv& argv, size_t script, bool deepspeed_takes_file);
 
-// Its two batch flags, in any spelling.
+// The two batch flags, in any spelling.
 bool is_batch_flag(const std::string& flag);
 std::vector<FlagUse> batch_flags(const Argv& argv);
 
-// The numbers of flags in place of those that a configuration leaves open ("auto", or absent): of the Trainer's two
-// batch flags, which it fills in so, if `hugging_face` (but not where they contradict a train batch); and of those that
-// are mapped to the batch sizes' keys.
+// Fills in batch sizes that the configuration leaves open ("auto" or absent) from flags. If `hugging_face`, these are
+// the Trainer's two batch flags, unless they contradict a train batch; in any case, flags that are mapped to the keys
+// of batch sizes.
 config::GivenBatchSizes with_batch_flags(const Argv& argv, bool hugging_face, const ArgMappings& mappings,
                                          config::GivenBatchSizes given);
 
-// "bf16" or "fp16": what the Trainer's --bf16 and --fp16 ask for, else accelerate's --mixed_precision. Empty: the
-// command shows none.
+// Returns "bf16" or "fp16" by the Trainer's --bf16 and --fp16, or else by accelerate's --mixed_precision; "": none of
+// them.
 std::string precision_of_flags(const Argv& argv);
-// The configuration as the cost model is to read it: where it leaves the precision open ("auto", or no section at all),
-// this one. An empty one changes nothing.
+// Returns the configuration for the cost model: if it leaves the precision open ("auto" or no section), this precision
+// is set. An empty one changes nothing.
 Json with_precision(Json config, const std::string& precision);
 
-// Writes the configuration's micro batch and accumulation into the flags, and adds those whose absence would mean
-// something else: 8 samples a device, no accumulation.
+// Writes the configuration's micro batch and accumulation into the flags. Adds a missing flag if its default is another
+// value (8 samples per device, no accumulation).
 void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json& config);
 
 }  // namespace dsat::host

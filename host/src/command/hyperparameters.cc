@@ -1,5 +1,4 @@
-// Makes the hyperparameters of one trial.
-// They are a copy of the experiment file's, with the trial's configuration in the known keys.
+// A trial's hyperparameters are a copy of the experiment file's with the trial's configuration in the known keys.
 #include "command/hyperparameters.h"
 
 #include "dsat/config/batch.h"

@@ -1,6 +1,6 @@
-// Finds the launcher token by token: past env and NAME=value, through srun, mpirun and python, to a name that it knows.
-// Where none stands there, a later word may be one: other programs (`uv run`, `conda run -n NAME`) run what follows
-// them. A count that is no whole number of at least 0 is none: -1 is the deepspeed launcher's "all".
+// Finds the launcher token by token: after env and NAME=value, through srun, mpirun and python, to a known name. If
+// there is none, a later word may be a launcher, because other programs (`uv run`, `conda run -n NAME`) run the command
+// after them. Only a whole number of at least 0 is a count: -1 is the deepspeed launcher's "all".
 #include "command/launchers.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 
 bool is_option(const std::string& token) { return token.size() > 1 && token[0] == '-'; }
 
-// Options of the launchers that take no value; every other one does. Each has a form with dashes, too.
+// Options of the launchers without a value; all other options have one. Each can be written with dashes too.
 bool is_switch(const std::string& option) {
   return one_of(with_underscores(option),
                 {"-h", "--help", "-m", "--module", "--no_python",
@@ -53,7 +53,7 @@ Launcher launcher_module(std::string_view module) {
   return one_of(module, {"torch.distributed.run", "torch.distributed.launch"}) ? Launcher::torchrun : Launcher::none;
 }
 
-// Past what only sets the stage for the real program: env, NAME=value.
+// Skips words before the real program: env, NAME=value.
 size_t skip_prefixes(const Argv& argv, size_t i) {
   while (i < argv.size() &&
          (one_of(base_name(argv[i]), {"env", "nohup", "exec"}) ||
@@ -63,7 +63,7 @@ size_t skip_prefixes(const Argv& argv, size_t i) {
   return i;
 }
 
-// The launcher whose name begins at token i, as a program.
+// Returns the launcher program at token i.
 LauncherUse launcher_program(const Argv& argv, size_t i) {
   const std::string_view program = base_name(argv[i]);
   if (const Launcher direct = launcher_named(program); direct != Launcher::none) return {direct, i + 1, i + 1};
@@ -71,7 +71,7 @@ LauncherUse launcher_program(const Argv& argv, size_t i) {
   return accelerates ? LauncherUse{Launcher::accelerate, i + 2, i + 2} : LauncherUse{};
 }
 
-// The same, also as a script given to Python, or `python -m MODULE`.
+// Also recognises a script given to Python, and `python -m MODULE`.
 LauncherUse launcher_at(const Argv& argv, size_t i) {
   if (!starts_with(base_name(argv[i]), "python")) return launcher_program(argv, i);
   for (size_t k = i + 1; k < argv.size(); ++k) {
@@ -85,12 +85,12 @@ LauncherUse launcher_at(const Argv& argv, size_t i) {
   return {};
 }
 
-// The program that srun or mpirun starts.
+// Returns the program that srun or mpirun starts.
 size_t wrapped_program(const Argv& argv, size_t wrapper) {
   return skip_prefixes(argv, end_of_wrapper_options(argv, wrapper));
 }
 
-// The value of -n and its like, "-n 4", "-n4", "--ntasks=4", among the wrapper's own options.
+// Returns the value of -n and similar options ("-n 4", "-n4", "--ntasks=4") among the wrapper's own options.
 std::optional<FlagUse> wrapper_flag(const Argv& argv, size_t wrapper, std::initializer_list<std::string_view> names) {
   const size_t end = wrapped_program(argv, wrapper);
   for (const FlagUse& use : find_flag(argv, names)) {
@@ -109,7 +109,7 @@ std::optional<int> count_of(const Argv& argv, const std::optional<FlagUse>& use)
   return use && use->value < argv.size() ? parse_count(use->read(argv)) : std::nullopt;
 }
 
-// Processes that srun or mpirun starts.
+// Returns the number of processes that srun or mpirun starts.
 std::optional<int> wrapper_tasks(const Argv& argv, size_t wrapper) {
   if (const auto tasks = count_of(argv, wrapper_flag(argv, wrapper, {"-n", "-np", "--ntasks", "--np"}))) return tasks;
   const auto nodes = count_of(argv, wrapper_flag(argv, wrapper, {"-N", "--nodes"}));
@@ -118,8 +118,8 @@ std::optional<int> wrapper_tasks(const Argv& argv, size_t wrapper) {
   return *nodes * per_node.value_or(1);
 }
 
-// The script, or what else stands behind the launcher's own options. A script is never an option's value: an option
-// before it that no list here has is a switch of a newer launcher.
+// Returns the place after the launcher's own options. A script is never an option's value, so an unknown option before
+// it is a switch of a newer launcher.
 size_t end_of_launcher_options(const Argv& argv, size_t begin) {
   size_t end = begin;
   while (end < argv.size() && is_option(argv[end])) {
@@ -130,8 +130,8 @@ size_t end_of_launcher_options(const Argv& argv, size_t begin) {
   return end;
 }
 
-// Does the launcher start a script or a module? A word that is only called like one (`uv run --with deepspeed python`)
-// does not.
+// Whether the launcher starts a script or a module. A word that only has a launcher's name (`uv run --with deepspeed
+// python`) does not.
 bool starts_script(const Argv& argv, const LauncherUse& use) {
   const size_t end = end_of_launcher_options(argv, use.begin);
   if (end < argv.size() && is_python_script(argv[end])) return true;
@@ -141,13 +141,13 @@ bool starts_script(const Argv& argv, const LauncherUse& use) {
                      });
 }
 
-// Is the word at i the name of a package or an environment, which may be called like a launcher?
+// Whether the word at i is the name of a package or an environment, which may be a launcher's name too.
 bool is_name_for_option(const Argv& argv, size_t i) {
   return i > 0 && one_of(argv[i - 1], {"-n", "--name", "--with", "-w", "--with-editable", "--with-requirements",
                                        "--extra", "--group", "--only-group", "--package"});
 }
 
-// Is the word at i a Python that starts a program of its own? The words behind that are the program's.
+// Whether the word at i is a Python that starts a program; the words after it belong to the program.
 bool is_python_program(const Argv& argv, size_t i) {
   if (!starts_with(base_name(argv[i]), "python") || i + 1 == argv.size()) return false;
   return is_option(argv[i + 1]) || is_python_script(argv[i + 1]);
@@ -161,8 +161,8 @@ bool is_shell_script(const std::string& word) {
   return word.find_first_of(" \t") == word.npos && (ending == ".sh" || ending == ".bash");
 }
 
-// NAME=value, also behind an option: --export=ALL,NAME=value. A word with blanks is a text for a shell or for Python:
-// `bash -c "NAME=value python3 t.py"`.
+// Finds NAME=value, also in an option's value: --export=ALL,NAME=value. A word with blanks is a text for a shell or for
+// Python: `bash -c "NAME=value python3 t.py"`.
 bool sets_in_word(const std::string& word, std::string_view name) {
   if (word.find_first_of(" \t\n") == std::string::npos) {
     const size_t at = word.find(name);
@@ -171,7 +171,7 @@ bool sets_in_word(const std::string& word, std::string_view name) {
   return sets_variable(word, name, Language::shell) || sets_variable(word, name, Language::python);
 }
 
-// The launcher among the words from `begin` to the first script; `wrapper` as find_launcher has found it so far.
+// Returns the launcher among the words from `begin` to the first script; `wrapper`: found by find_launcher so far.
 LauncherUse launcher_behind(const Argv& argv, size_t begin, std::optional<size_t> wrapper) {
   for (size_t i = begin; i < argv.size() && !is_python_script(argv[i]); ++i) {
     if (argv[i].find('=') != std::string::npos || is_name_for_option(argv, i)) continue;
@@ -217,9 +217,9 @@ LauncherUse find_launcher(const Argv& argv) {
 }
 
 std::string own_visibility(const Argv& argv, const LauncherUse& launcher) {
-  // The deepspeed launcher and accelerate are given a trial's devices as options.
+  // The deepspeed launcher and accelerate get a trial's devices as options.
   if (launcher.kind == Launcher::deepspeed || launcher.kind == Launcher::accelerate) return "";
-  // Behind the script, or Python's -m MODULE, the words are the script's own.
+  // Words after the script, or after Python's -m MODULE, belong to the script.
   bool in_python = false;
   for (size_t i = 0; i < (launcher.end > 0 ? launcher.end : argv.size()); ++i) {
     if (is_python_script(argv[i]) || is_shell_script(argv[i]) || (in_python && argv[i] == "-m")) break;
@@ -296,7 +296,7 @@ std::optional<int> command_slots(const Argv& argv, const LauncherUse& launcher) 
   std::optional<int> count = count_of(argv, slots_flag(argv, launcher));
   if (launcher.kind == Launcher::none && launcher.wrapper && !count) return wrapper_tasks(argv, *launcher.wrapper);
   if (launcher.kind != Launcher::torchrun || !count) return count;
-  // torchrun counts those of one node; srun starts it once on each.
+  // torchrun's count is for one node, and srun starts torchrun once per node.
   const auto nodes = launcher_value(argv, launcher, {"--nnodes"});
   if (nodes) return *count * parse_count(*nodes).value_or(1);
   return *count * (launcher.wrapper ? wrapper_tasks(argv, *launcher.wrapper).value_or(1) : 1);

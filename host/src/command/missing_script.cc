@@ -1,4 +1,4 @@
-// Takes the first word behind Python's own options, and looks for a file of that name.
+// Takes the first word after Python's own options, and looks for a file of that name.
 #include "command/missing_script.h"
 
 #include <algorithm>
@@ -10,13 +10,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// python, python3, python3.11
+// Accepts python, python3, python3.11.
 bool is_python(const std::string& program) {
   const std::string name = fs::path(program).filename().string();
   return name.rfind("python", 0) == 0 && name.find_first_not_of("0123456789.", 6) == std::string::npos;
 }
 
-// -c CODE and -m MODULE take the place of a script; in a cluster of letters they come last.
+// -c CODE and -m MODULE replace a script. In a group of letters they come last.
 bool replaces_script(const std::string& option) {
   return option.rfind("--", 0) != 0 && option.find_first_of("cm") != std::string::npos;
 }
@@ -30,7 +30,7 @@ std::optional<std::string> missing_script(const Argv& argv, const fs::path& cwd,
                                  [](const std::string& option) { return option.empty() || option.front() != '-'; });
   if (word == argv.end() || std::any_of(argv.begin() + 1, word, replaces_script)) return std::nullopt;
   const fs::path script(*word);
-  // A trial fills in the name of its own folder.
+  // A trial replaces {trial_dir} by its own folder.
   if (script.extension() != ".py" || word->find('{') != std::string::npos) return std::nullopt;
   std::error_code error;
   if (fs::exists(cwd / script, error) || error) return std::nullopt;

@@ -1,6 +1,6 @@
-// The script of a plain command `python train.py ...` that is not there.
+// Finds out whether the script of a command `python train.py ...` is missing.
 //
-// Purpose: a trial would find out, after others have run. Threading: looks whether a file exists. Errors: none.
+// Without this check a trial would fail after others have run. Threading: looks whether a file exists. Errors: none.
 #ifndef DSAT_HOST_COMMAND_MISSING_SCRIPT_H_
 #define DSAT_HOST_COMMAND_MISSING_SCRIPT_H_
 
@@ -13,9 +13,9 @@
 
 namespace dsat::host {
 
-// The word that names it, where the program is a Python and its first word that is no option ends in .py; nullopt: it
-// is there, or it is not known which word names the script. `cwd`: the folder that trials run in, or are given a copy
-// of; `includes`: what that copy has beside it.
+// Returns the script's name if the program is Python, its first word that is no option ends in .py, and there is no
+// such file; nullopt otherwise. `cwd`: the folder in which trials run, or which is copied for them; `includes`: files
+// that are copied beside it.
 std::optional<std::string> missing_script(const Argv& argv, const std::filesystem::path& cwd,
                                           const std::vector<std::filesystem::path>& includes);
 

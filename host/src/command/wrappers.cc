@@ -1,5 +1,5 @@
-// Tells options by how many values they take, from what srun, Open MPI, MPICH and Intel MPI document. Open MPI and
-// MPICH take long names behind one dash, too.
+// Lists options by their number of values, from the documentation of srun, Open MPI, MPICH and Intel MPI. Open MPI and
+// MPICH accept long names after one dash too.
 #include "command/wrappers.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ bool is_among(std::string_view word, std::initializer_list<std::string_view> wor
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-// The switches of srun and of mpirun.
+// The switches of srun and mpirun.
 bool is_wrapper_switch(std::string_view option) {
   return is_among(
       option,
@@ -24,9 +24,9 @@ bool is_wrapper_switch(std::string_view option) {
        "--exact", "--contiguous", "--preserve-env", "--disable-status", "--multi-prog", "--test-only",
        "--use-min-nodes", "--spread-job", "--hold", "--no-allocate", "--no-requeue", "--requeue", "--reboot", "--async",
        "--oversubscribe", "--interactive", "--external", "--stepmgr", "--quit-on-interrupt",
-       // of srun, with a value only behind "="
+       // srun, with a value only after "="
        "--propagate", "--immediate", "--resv-ports", "--nice", "--bcast", "--compress", "--send-libs", "--x11",
-       // of srun's plugin pyxis
+       // pyxis, a plugin of srun
        "--no-container-mount-home", "--container-mount-home", "--container-writable", "--container-readonly",
        "--container-remap-root", "--no-container-remap-root", "--no-container-entrypoint", "--container-entrypoint",
        // Open MPI
@@ -48,8 +48,7 @@ bool takes_two_values(std::string_view option) {
       option, {"--mca", "--gmca", "--omca", "--prtemca", "--pmixmca", "--genv", "--env", "--gpmixmca", "--gprtemca"});
 }
 
-// Options of srun and of mpirun with one value that may be called like a program: a job, a partition, a host, a
-// variable.
+// Options of srun and mpirun whose value may have a program's name: a job, a partition, a host, a variable.
 bool takes_a_name(std::string_view option) {
   return is_among(
       option,
@@ -65,7 +64,7 @@ bool takes_a_name(std::string_view option) {
        "--prefix", "--path", "--app", "--launcher", "--envlist", "--genvlist", "--output-filename", "--tune"});
 }
 
-// The program that is started, whose name is no value of an option that is not known here.
+// Whether the word is the started program, and so no value of an unknown option.
 bool is_program(std::string_view word) {
   const std::string_view name = word.substr(word.rfind('/') + 1);
   const auto ends_in = [&](std::string_view ending) {
@@ -75,22 +74,22 @@ bool is_program(std::string_view word) {
          name.substr(0, 6) == "python" || ends_in(".py") || ends_in(".sh");
 }
 
-// "-n4", "-N2".
+// Recognises "-n4", "-N2".
 bool has_attached_number(const std::string& option) {
   return option[1] != '-' && option.size() > 2 && std::isdigit(static_cast<unsigned char>(option[2])) != 0;
 }
 
-// How many words the option at `i` takes, its own name counted.
+// Returns the number of words of the option at `i`, including its name.
 size_t words_of_option(const Argv& argv, size_t wrapper, size_t i) {
   const std::string& option = argv[i];
-  // srun's quality of service; mpirun's "quiet".
+  // -q is srun's quality of service, but mpirun's "quiet".
   if (option == "-q" && is_among(argv[wrapper].substr(argv[wrapper].rfind('/') + 1), {"srun"})) return 2;
   if (option.find('=') != std::string::npos || has_attached_number(option)) return 1;
   const std::string name = option[1] != '-' && option.size() > 2 ? "-" + option : option;
   if (is_wrapper_switch(name)) return 1;
   if (takes_two_values(name)) return 3;
   if (i + 1 == argv.size()) return 1;
-  // One that is not known here takes a value, but no option is one, and no program.
+  // An unknown option takes a value, unless the next word is an option or a program.
   const std::string& next = argv[i + 1];
   const bool is_number = next.size() > 1 && std::isdigit(static_cast<unsigned char>(next[1])) != 0;
   if (next.size() > 1 && next[0] == '-' && !is_number) return 1;

@@ -1,5 +1,4 @@
-// srun, mpirun and their like: programs that start another one side by side, and which words are options of theirs.
-//
+// srun, mpirun and similar programs, which start another program several times, and their options.
 // Threading: pure functions.
 #ifndef DSAT_HOST_COMMAND_WRAPPERS_H_
 #define DSAT_HOST_COMMAND_WRAPPERS_H_
@@ -13,7 +12,7 @@ namespace dsat::host {
 
 bool is_wrapper(std::string_view program);
 
-// The word behind the options of the wrapper that stands at `wrapper`; argv.size(): there is none.
+// Returns the word after the options of the wrapper at `wrapper`; argv.size(): there is none.
 size_t end_of_wrapper_options(const Argv& argv, size_t wrapper);
 
 }  // namespace dsat::host
