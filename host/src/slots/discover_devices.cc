@@ -1,5 +1,5 @@
-// Finds the accelerators of this machine: runs nvidia-smi or rocm-smi, reads what it prints, and keeps what the
-// caller's visibility variables leave.
+// Finds this machine's accelerators by the output of nvidia-smi or rocm-smi, limited by the caller's visibility
+// variables.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@ namespace dsat::host {
 
 namespace {
 
-// Without persistence mode nvidia-smi wakes every device first: seconds on a large machine.
+// Without persistence mode nvidia-smi first wakes every device, which takes seconds on a large machine.
 constexpr std::chrono::seconds kToolTimeout{30};
 
 struct Device {
@@ -38,7 +38,7 @@ std::string read_from_start(int fd) {
   return text;
 }
 
-// Waits for the tool. false: it cannot be started, it fails, or it does not end in time.
+// Returns false if the tool cannot be started, fails, or is too slow.
 bool succeeds(const SpawnOptions& options) {
   Loop loop;
   std::optional<ExitStatus> ended;
@@ -53,7 +53,7 @@ bool succeeds(const SpawnOptions& options) {
   return ended && ended->code == 0;
 }
 
-// What a tool prints; nullopt when it is not there, fails, or does not answer.
+// Returns the tool's output; nullopt: it is missing, fails, or does not answer.
 std::optional<std::string> run_tool(const std::vector<std::string>& argv, const Environment& environment) {
   const auto program = find_program(argv[0], std::filesystem::current_path(), environment);
   if (!program.ok()) return std::nullopt;
@@ -82,7 +82,7 @@ std::vector<std::string> trimmed_fields(const std::string& text, char separator)
   return parts;
 }
 
-// "0, GPU-5c5f..., 81559, 4": index, UUID, MiB ("[N/A]" where memory is shared with the host), MiB in use.
+// Parses "0, GPU-5c5f..., 81559, 4": index, UUID, MiB ("[N/A]" if memory is shared with the host), MiB in use.
 std::vector<Device> nvidia_devices(const Environment& environment) {
   const auto text = run_tool(
       {"nvidia-smi", "--query-gpu=index,uuid,memory.total,memory.used", "--format=csv,noheader,nounits"}, environment);
@@ -99,7 +99,7 @@ std::vector<Device> nvidia_devices(const Environment& environment) {
   return devices;
 }
 
-// {"card0": {"VRAM Total Memory (B)": "68702699520", "Unique ID": "0x..."}, ...}, after warnings perhaps.
+// Parses {"card0": {"VRAM Total Memory (B)": "68702699520", "Unique ID": "0x..."}, ...}, perhaps after warnings.
 std::vector<Device> rocm_devices(const Environment& environment) {
   const auto text = run_tool({"rocm-smi", "--showmeminfo", "vram", "--showuniqueid", "--json"}, environment);
   const size_t start = text ? text->find('{') : std::string::npos;
@@ -133,9 +133,9 @@ bool holds(const std::vector<Slot>& slots, const std::string& id) {
   return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.id == id; });
 }
 
-// The devices that a visibility variable leaves, in its order. As the drivers read it: an index or (the beginning of) a
-// UUID each; the first entry that means nothing ends the list; a slice of a device keeps its name. A device that is
-// named twice is one slot.
+// Returns the devices in a visibility variable, in its order. As in the drivers, an entry is an index or the begin of a
+// UUID; the first invalid entry ends the list; a slice of a device keeps its name. A device that is named twice is one
+// slot.
 std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::optional<std::string>& variable) {
   std::vector<Slot> slots;
   if (!variable) {
@@ -162,7 +162,7 @@ std::vector<Slot> visible_slots(const std::vector<Device>& devices, const std::o
   return slots;
 }
 
-// HIP reads CUDA's variable where its own is empty or not there.
+// HIP reads CUDA's variable if its own is empty or not set.
 std::optional<std::string> hip_devices(const Environment& environment) {
   const auto own = get_variable(environment, "HIP_VISIBLE_DEVICES");
   const auto other = get_variable(environment, "CUDA_VISIBLE_DEVICES");
@@ -177,12 +177,12 @@ Devices discover_devices(const Environment& environment) {
     found.slots = visible_slots(devices, get_variable(environment, "CUDA_VISIBLE_DEVICES"));
     found.backend = Backend::cuda;
   } else if (const auto cards = rocm_devices(environment); !cards.empty()) {
-    // One variable only: the runtimes would apply two of them one after the other. The caller's choice stands.
+    // Only one variable is used, because the runtimes would apply two of them one after the other.
     const auto rocr = get_variable(environment, "ROCR_VISIBLE_DEVICES");
     found.slots = visible_slots(cards, rocr ? rocr : hip_devices(environment));
     found.backend = rocr ? Backend::rocr : Backend::hip;
   } else if (const auto mask = get_variable(environment, "ZE_AFFINITY_MASK"); mask && !mask->empty()) {
-    // A plain number is a whole device, and its index; 0.1 is a tile of one.
+    // A number is the index of a whole device; 0.1 is a tile of a device.
     for (const std::string& entry : trimmed_fields(*mask, ',')) {
       if (!holds(found.slots, entry)) found.slots.push_back({entry, parse_count(entry), std::nullopt});
     }

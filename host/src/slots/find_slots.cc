@@ -1,5 +1,5 @@
-// Lists the slots of this machine or of a hostfile, then drops what --include and --exclude leave out and what lies
-// beyond the numbers of the command line.
+// Lists the slots of this machine or of a hostfile, then removes those outside --include, in --exclude, or beyond the
+// command line's numbers.
 #include "slots/find_slots.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ int largest(const std::vector<int>& numbers) {
   return numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end());
 }
 
-// Without devices to count, as many slots as are asked for. One that --include alone names is not there.
+// Without visible devices, there are as many slots as the options ask for. --include alone adds no slot.
 std::vector<Slot> imagined_slots(const SlotRequest& request, std::vector<std::string>& notices) {
   if (request.slots) return numbered_slots(*request.slots);
   int count = std::max({request.slots_per_trial.value_or(0), largest(request.num_gpus), largest(request.section_gpus)});
@@ -51,7 +51,7 @@ std::vector<Slot> local_slots(const Devices& devices, const SlotRequest& request
   return slots;
 }
 
-// Slot 0 to N-1 of each host. This machine's devices are known, and with them their memory.
+// Each host has slots 0 to N-1. This machine's devices are known, and so is their memory.
 std::vector<Slot> hostfile_slots(const Devices& devices, const SlotRequest& request) {
   if (request.slots) {
     throw Error(fmt::format("--slots {} and hostfile {}: both say how many slots there are; keep one", *request.slots,
@@ -102,7 +102,7 @@ std::string known_hosts(const std::vector<Slot>& slots) {
   return fmt::format("{}", fmt::join(hosts, ", "));
 }
 
-// Every host and slot that a filter names must be there: DeepSpeed would end each trial over it.
+// A filter may only name known hosts and slots; DeepSpeed would end each trial otherwise.
 void check_filter(const NodeFilter& filter, const std::vector<Slot>& slots, const std::string& option,
                   const std::string& hint) {
   const NodeFilter whole{filter.host, {}};
@@ -131,7 +131,7 @@ std::vector<Slot> filtered(std::vector<Slot> slots, const std::vector<NodeFilter
   return slots;
 }
 
-// The sizes to try stand in the autotuning section: the command line's numbers limit what may be used, the first nodes
+// The autotuning section has the sizes to try. Then the command line's numbers limit the usable slots: the first nodes,
 // and the first slots of each.
 void limit(std::vector<Slot>& slots, const SlotRequest& request) {
   if (request.section_gpus.empty() && request.section_nodes.empty()) return;
@@ -173,7 +173,7 @@ std::vector<Slot> find_slots(const Devices& devices, const SlotRequest& request,
   }
   limit(slots, request);
   if (!request.given.empty()) return slots;
-  // What is left may be this machine alone, and then no host is to be reached.
+  // If all remaining slots are on this machine, no host must be reached.
   const bool all_here =
       std::all_of(slots.begin(), slots.end(), [](const Slot& s) { return s.host.empty() || is_this_machine(s.host); });
   for (Slot& slot : slots) {

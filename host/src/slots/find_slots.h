@@ -1,7 +1,5 @@
-// Where the slots of a study come from: this machine's devices or a hostfile, less what --include and --exclude leave
-// out.
-//
-// Threading: pure but for reading the hostfile. Errors: dsat::Error.
+// Finds the slots of a study: this machine's devices or a hostfile, limited by --include and --exclude.
+// Threading: pure except for reading the hostfile. Errors: dsat::Error.
 #ifndef DSAT_HOST_SLOTS_FIND_SLOTS_H_
 #define DSAT_HOST_SLOTS_FIND_SLOTS_H_
 
@@ -11,7 +9,7 @@
 
 namespace dsat::host {
 
-// Slots of this machine have no host name, whatever a hostfile calls it. `notices` gets what people should read once.
+// Slots of this machine have no host name, even if a hostfile has one. `notices` gets messages for people.
 std::vector<Slot> find_slots(const Devices& devices, const SlotRequest& request, std::vector<std::string>& notices);
 
 }  // namespace dsat::host

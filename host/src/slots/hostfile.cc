@@ -1,5 +1,4 @@
-// Reads hostfiles line by line and node filters node by node.
-// Every refusal names its place and shows how to write it.
+// Every error names its place and shows the right form.
 #include "slots/hostfile.h"
 
 #include <fmt/format.h>
@@ -23,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// More than any machine has: a larger number is a slip of the keyboard.
+// No machine has more slots, so a larger number is a typing error.
 constexpr int kMostSlots = 4096;
 constexpr size_t kMaxHostfileBytes = size_t{1} << 20;
 
@@ -36,7 +35,7 @@ std::vector<std::string> words_of(const std::string& line) {
 
 std::string shown(std::string_view text) { return shortened(printable_line(text), 80); }
 
-// `words`: those of a line that is neither blank nor a comment. `place` begins the message of an error.
+// `words`: of a line that is neither blank nor a comment. `place`: the begin of an error's message.
 HostEntry parse_entry(const std::vector<std::string>& words, const std::string& line, const std::string& place) {
   const Error malformed(
       fmt::format("{}'{}' is no host: write NAME slots=N, such as worker-1 slots=4", place, shown(line)));
@@ -86,7 +85,7 @@ std::string read_hostfile_text(const fs::path& file) {
 
 std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& name) {
   std::vector<HostEntry> hosts;
-  std::map<std::string, int> line_of;  // each host's
+  std::map<std::string, int> line_of;  // line of each host
   std::istringstream lines{std::string(text)};
   int number = 0;
   for (std::string line; std::getline(lines, line);) {

@@ -1,6 +1,5 @@
-// Hosts and their slots as DeepSpeed's users write them: hostfiles, and the filters --include and --exclude.
-//
-// Threading: pure but for reading the file. Errors: dsat::Error, one line with FILE:LINE or the option.
+// Reads hosts and slots in DeepSpeed's forms: hostfiles, and the filters --include and --exclude.
+// Threading: pure except for reading the file. Errors: dsat::Error, one line with FILE:LINE or the option.
 #ifndef DSAT_HOST_SLOTS_HOSTFILE_H_
 #define DSAT_HOST_SLOTS_HOSTFILE_H_
 
@@ -19,14 +18,14 @@ struct HostEntry {
   int line = 0;
 };
 
-// Comments (#) and blank lines are passed over, and so is what other launchers add: "max_slots=8". Throws: no such
-// file, no host at all, a host twice, no slots, anything else.
+// Skips comments (#), blank lines, and the "max_slots=8" of other launchers. Throws: no such file, no host, a host
+// twice, no slots, anything else.
 std::vector<HostEntry> read_hostfile(const std::filesystem::path& file);
-// The same where its text is known already, and else of the file.
+// Uses `text` if the file's text is known already.
 std::vector<HostEntry> read_hostfile(const std::filesystem::path& file, const std::optional<std::string>& text);
-// Its text alone. A pipe gives it once.
+// Reads only the text, because a pipe can be read only once.
 std::string read_hostfile_text(const std::filesystem::path& file);
-// The same of its text; `name` stands in messages.
+// `name` is the file's name in messages.
 std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& name);
 
 // One node of "worker-0@worker-1:0,2".
@@ -35,11 +34,10 @@ struct NodeFilter {
   std::vector<std::string> slots;  // as typed: indices or UUIDs; empty: all
 };
 
-// Reads a filter; `option` is how it is called in messages.
+// `option` is the filter's name in messages.
 std::vector<NodeFilter> parse_node_filters(std::string_view text, const std::string& option);
 
-// Does this name mean the machine that this program runs on? localhost, a loopback address, its own host name with or
-// without its domain.
+// Whether the name means this machine: localhost, a loopback address, or its own host name with or without domain.
 bool is_this_machine(const std::string& host);
 
 }  // namespace dsat::host

@@ -1,5 +1,5 @@
-// A name is dsat-slot/PID/CLAIM/BACKEND/DEVICE. /proc/net/unix lists the names of all processes, with an @ for the zero
-// byte that begins an abstract one.
+// A socket's name is dsat-slot/PID/CLAIM/BACKEND/DEVICE. /proc/net/unix lists the names of all processes, with @ for
+// the zero byte at the begin of an abstract name.
 #include "slots/slot_claim.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace dsat::host {
 namespace {
 
 constexpr std::string_view kListed = "@dsat-slot/";
-constexpr size_t kParts = 4;  // behind that, at least: process, claim, backend, device
+constexpr size_t kParts = 4;  // at least, after the prefix: process, claim, backend, device
 
 int bind_name(const std::string& name) {
   sockaddr_un address{};
@@ -41,7 +41,7 @@ struct ListedClaim {
   std::string process, claim, backend, device;
 };
 
-// Anybody may bind such a name: a process is a number, or the line counts for nothing.
+// Any program may bind such a name, so a line counts only if its process is a number.
 std::vector<ListedClaim> listed_claims() {
   std::vector<ListedClaim> claims;
   std::ifstream file("/proc/net/unix");
@@ -52,7 +52,7 @@ std::vector<ListedClaim> listed_claims() {
     const std::vector<std::string> parts = split(name, '/');
     if (parts.size() < kParts || parts[0].empty() || parts[0].size() > 10) continue;
     if (parts[0].find_first_not_of("0123456789") != std::string::npos) continue;
-    // The name of a device may have slashes of its own.
+    // A device's name may contain slashes.
     const size_t device = parts[0].size() + parts[1].size() + parts[2].size() + 3;
     claims.push_back({parts[0], parts[1], parts[2], name.substr(device)});
   }

@@ -1,4 +1,3 @@
-// Keeps which slots are taken.
 // A trial's shares are placed largest first, each on the fullest host that has room.
 #include "slots/slot_pool.h"
 
@@ -146,8 +145,8 @@ std::vector<std::pair<std::string, int>> SlotPool::hosts() const {
   return hosts;
 }
 
-// The largest share first: every host that has room for it has room for the smaller ones too, so a placement is found
-// whenever there is one.
+// The largest share is placed first: a host with room for it has room for smaller ones, so a placement is found if
+// there is one.
 std::optional<std::vector<Slot>> SlotPool::take(const TrialShape& shape) {
   if (shape.slots() > free()) return std::nullopt;
   std::vector<int> shares = shape.node_slots;
@@ -186,7 +185,7 @@ void SlotPool::give_back(const std::vector<Slot>& slots) {
     ++host.free;
     --in_use_;
   });
-  // A shape that had no place while they were held may have one now, with what is withheld.
+  // A shape that had no place while slots were held may now have one, together with withheld slots.
   if (were_held) restore_what_is_needed();
 }
 

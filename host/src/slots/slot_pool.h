@@ -1,6 +1,5 @@
-// Slots, how many of them a trial takes of how many hosts, and who has which now.
-//
-// Threading: control thread; a pool is a plain value that can be copied to see what would fit.
+// Slots, the number of them that a trial takes on each host, and which are in use.
+// Threading: control thread; a pool is a plain value, and a copy shows what would fit.
 #ifndef DSAT_HOST_SLOTS_SLOT_POOL_H_
 #define DSAT_HOST_SLOTS_SLOT_POOL_H_
 
@@ -13,22 +12,22 @@ namespace dsat::host {
 
 // A device of a host.
 struct Slot {
-  std::string id;              // as the visibility variable takes it: an index, or a UUID where the caller named UUIDs
-  std::optional<int> ordinal;  // its index on its host: what `deepspeed --include` takes
+  std::string id;              // for the visibility variable: an index, or a UUID if the caller used UUIDs
+  std::optional<int> ordinal;  // index on its host, for `deepspeed --include`
   std::optional<uint64_t> memory_bytes;
-  std::string host{};                // as the hostfile calls it; empty: this machine, which needs no hostfile
-  uint64_t memory_in_use_bytes = 0;  // by others, before the study begins
-  std::string uuid{};                // the device's; empty: unknown
+  std::string host{};                // name in the hostfile; empty: this machine without a hostfile
+  uint64_t memory_in_use_bytes = 0;  // used by other programs before the study
+  std::string uuid{};                // of the device; empty: unknown
   std::string name() const { return host.empty() ? id : host + ":" + id; }
 };
 
-// "0,1,2": as a visibility variable takes them.
+// Returns "0,1,2", the form of visibility variables.
 std::string id_list(const std::vector<Slot>& slots);
 
-// "0,1,2", or "worker-1:0,1 worker-2:0" where hosts have names.
+// Returns "0,1,2", or "worker-1:0,1 worker-2:0" if hosts have names.
 std::string slot_list(const std::vector<Slot>& slots);
 
-// Slots on each of the nodes that a trial takes: {2, 2} is two GPUs on each of two nodes.
+// The number of slots on each node of a trial: {2, 2} is two GPUs on each of two nodes.
 struct TrialShape {
   std::vector<int> node_slots{1};
   static TrialShape even(int nodes, int slots_per_node) {
@@ -41,28 +40,28 @@ struct TrialShape {
 
 class SlotPool {
  public:
-  // `max_in_use`: slots of all trials together; nullopt: no such limit.
+  // `max_in_use`: limit for all trials together; nullopt: no limit.
   SlotPool(std::vector<Slot> slots, std::optional<int> max_in_use);
 
-  // A whole placement: its nodes are different hosts. nullopt: there is none now. The fullest host that has room gives
-  // its first free slots, so that large trials find hosts of their own.
+  // Returns a placement with a different host for each node; nullopt: there is none now. It uses the fullest host with
+  // room and its first free slots, so that large trials find empty hosts.
   std::optional<std::vector<Slot>> take(const TrialShape& shape);
   void give_back(const std::vector<Slot>& slots);
 
-  // No trial gets these slots until they are restored. False, and nothing is changed: a trial has one of them, or one
-  // of these shapes (the study's) would have no room any more, even without other trials.
+  // Keeps these slots from all trials until restore(). Returns false, and changes nothing, if a trial has one of them
+  // or if one of these shapes (the study's) would have no place even without other trials.
   bool withhold(const std::vector<Slot>& slots, const std::vector<TrialShape>& shapes);
   void restore(const std::vector<Slot>& slots);
 
-  // A trial has ended, and processes of it that cannot be ended hold its slots until they are given back.
+  // A trial has ended, but its processes cannot be ended and hold its slots until these are given back.
   void hold(const std::vector<Slot>& slots);
 
-  // A host that is gone: none of its slots is given again; those that are taken come back to nobody.
+  // The host is gone: its slots are never given out again, even if they are given back.
   void retire(const std::string& host);
 
   int free() const;
   std::vector<Slot> free_slots() const;
-  // The hosts in the order of the pool, with the number of their slots.
+  // Returns the hosts in the pool's order, with the number of their slots.
   std::vector<std::pair<std::string, int>> hosts() const;
 
  private:
@@ -70,7 +69,7 @@ class SlotPool {
     Slot slot;
     bool taken = false;  // by a trial, or withheld
     bool withheld = false;
-    bool held = false;  // by what a trial has left
+    bool held = false;  // by processes of an ended trial
   };
   struct Host {
     std::string name;
@@ -79,20 +78,20 @@ class SlotPool {
   };
 
   SlotPool without_trials() const;
-  // Is there room for it once all trials have ended?
+  // Returns whether there would be room once all trials have ended.
   bool has_place_for(const TrialShape& shape) const { return without_trials().take(shape).has_value(); }
-  // All that is withheld, if a shape of the study would have a place with it and has none without.
+  // Restores all withheld slots if a shape of the study has a place only with them.
   void restore_what_is_needed();
   // Calls f(host, entry) for each of these slots that the pool still has.
   template <class F>
   void for_each(const std::vector<Slot>& slots, const F& f);
 
   std::vector<Entry> entries_;
-  std::vector<TrialShape> shapes_;  // of the study; known once something was withheld
+  std::vector<TrialShape> shapes_;  // of the study; set when slots are withheld
   std::vector<Host> hosts_;
   int max_in_use_;
   int in_use_ = 0;
-  int out_of_use_ = 0;  // slots that are retired or withheld
+  int out_of_use_ = 0;  // retired or withheld slots
 };
 
 }  // namespace dsat::host

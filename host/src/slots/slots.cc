@@ -1,5 +1,4 @@
-// Plans how many slots a trial takes: by the sizes or the total that were asked for, else all there are. Describes the
-// plan in a line.
+// Plans how many slots a trial takes: the requested sizes or total, or else all slots. Describes the plan in a line.
 #include "slots/slots.h"
 
 #include <fmt/format.h>
@@ -25,7 +24,7 @@ void check_positive(const std::vector<int>& values, const char* option) {
   for (const int value : values) check_positive(value, option);
 }
 
-// Do options or configuration give the size of a trial as GPUs of a node and nodes?
+// Whether options or configuration give a trial's size as nodes and GPUs per node.
 bool is_sized(const SlotRequest& request) {
   return !request.num_gpus.empty() || !request.num_nodes.empty() || !request.section_gpus.empty() ||
          !request.section_nodes.empty();
@@ -86,7 +85,7 @@ class Planner {
  private:
   bool fits(const TrialShape& shape) const { return SlotPool(pool_).take(shape).has_value(); }
 
-  // All slots of the first `nodes` hosts: no slot of a larger host is left out.
+  // Takes all slots of the first `nodes` hosts, so that no slot of a larger host is left out.
   void choose_all(size_t nodes) {
     TrialShape shape{{}};
     for (size_t i = 0; i < nodes; ++i) shape.node_slots.push_back(hosts_[i].second);
@@ -95,7 +94,7 @@ class Planner {
     if (!fits(shape)) does_not_fit("a trial takes " + text_of(shape));
   }
 
-  // So many slots, wherever: on as few nodes as share them evenly.
+  // Takes `total` slots on the smallest number of nodes that share them evenly.
   void choose_total(int total) {
     for (int nodes = 1; nodes <= static_cast<int>(hosts_.size()); ++nodes) {
       if (total % nodes != 0) continue;
@@ -105,7 +104,7 @@ class Planner {
     does_not_fit(fmt::format("{} {}", request_.slots_per_trial ? "--slots-per-trial is" : "the command takes", total));
   }
 
-  // GPUs of a node x nodes, as DeepSpeed counts them. A list of either is searched.
+  // Takes GPUs per node x nodes, in DeepSpeed's way of counting. If either is a list, sizes are searched.
   void choose_sizes() {
     const bool in_section = !request_.section_gpus.empty() || !request_.section_nodes.empty();
     std::vector<int> gpus = in_section ? request_.section_gpus : request_.num_gpus;
@@ -190,7 +189,7 @@ int trials_at_once(const SlotPlan& plan, const std::optional<int>& max_slots) {
 
 namespace {
 
-// What there is, what a trial takes of it, and what no trial will ever take.
+// Describes the slots, what a trial takes, and which slots no trial will use.
 void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
   constexpr size_t kShownPlacements = 4;
   plan.at_once = trials_at_once(plan, max_slots);
@@ -203,7 +202,7 @@ void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
     while (const auto placement = pool.take(shape)) {
       if (++count <= kShownPlacements) shown += (count > 1 ? " | " : "") + slot_list(*placement);
     }
-    if (count == 0) continue;  // one of two sizes that do not go together
+    if (count == 0) continue;  // a pair of sizes that does not fit
     if (count > kShownPlacements) shown += " | ...";
     const std::string times = count == 1 ? "one" : fmt::format("up to {}", count);
     plan.placements.push_back(fmt::format("a trial takes {}, {} at a time: {}", text_of(shape), times, shown));
@@ -214,9 +213,9 @@ void describe(SlotPlan& plan, const std::optional<int>& max_slots) {
   }
 }
 
-// Other programs on the devices of the study: their memory is not there for trials, and their work slows them.
+// Other programs on the study's devices use memory and slow the trials down.
 std::optional<std::string> notice_of_busy_devices(const std::vector<Slot>& slots) {
-  constexpr uint64_t kIdleBytes = uint64_t{1} << 30;  // screens and idle services
+  constexpr uint64_t kIdleBytes = uint64_t{1} << 30;  // less than this is used by screens and idle services
   std::vector<std::string> busy;
   for (const Slot& slot : slots) {
     if (slot.memory_in_use_bytes < kIdleBytes) continue;
