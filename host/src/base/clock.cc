@@ -1,5 +1,3 @@
-// Formats and reads wall-clock times as RFC 3339.
-// gmtime_r breaks a time down; its microseconds become exactly six fractional digits.
 #include "base/clock.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Wall-clock times as the project writes them: RFC 3339, UTC, exactly six fractional digits.
+// Wall-clock times in the project's format: RFC 3339, UTC, six fractional digits.
 #ifndef DSAT_HOST_BASE_CLOCK_H_
 #define DSAT_HOST_BASE_CLOCK_H_
 
@@ -8,10 +8,10 @@
 
 namespace dsat::host {
 
-// "2026-03-01T09:30:00.000125Z". Fixed width, so that times sort as texts.
+// Returns "2026-03-01T09:30:00.000125Z". The width is fixed, so times sort as texts.
 std::string format_rfc3339(std::chrono::system_clock::time_point time);
 
-// The time of such a text; nullopt: it is none.
+// Parses such a text; nullopt: it has another form.
 std::optional<std::chrono::system_clock::time_point> parse_rfc3339(const std::string& text);
 
 std::string utc_now();

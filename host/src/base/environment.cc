@@ -1,5 +1,4 @@
-// Reads and changes lists of "NAME=value".
-// Programs are looked for as a shell does: in the folders of PATH, or at a path with a slash.
+// Finds programs like a shell: in the folders of PATH, or at a path with a slash.
 #include "dsat/host/environment.h"
 
 #include <fmt/format.h>
@@ -47,7 +46,7 @@ std::filesystem::path program_in_path(const std::string& name, const std::filesy
   std::optional<std::filesystem::path> not_executable;
   for (size_t start = 0; start <= path.size();) {
     const size_t end = std::min(path.find(':', start), path.size());
-    // An empty entry means the current folder, and so does a relative one: the one that the command will run in.
+    // An empty or relative entry of PATH is relative to the folder in which the command will run.
     const std::filesystem::path file = cwd / path.substr(start, end - start) / name;
     const Found found = look_at(file);
     if (found == Found::executable) return file;

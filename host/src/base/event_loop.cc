@@ -1,5 +1,5 @@
-// One poll() over the watched descriptors and a wake-up eventfd.
-// Timers lie in a multimap by time; the first one decides how long the poll waits.
+// One poll() waits for all descriptors and a wake-up eventfd. Timers are in a multimap by time, and the first one
+// decides how long poll waits.
 #include "base/event_loop.h"
 
 #include <poll.h>
@@ -61,7 +61,7 @@ void Loop::cancel(uint64_t timer) {
 }
 
 void Loop::wake() noexcept {
-  // A signal handler may call this: errno belongs to whatever it interrupted. A full counter is a pending wake too.
+  // A signal handler may call this, so errno is restored. If the counter is full, a wake is pending already.
   const int saved = errno;
   const uint64_t one = 1;
   const ssize_t written = write(wake_fd_, &one, sizeof one);
@@ -77,7 +77,7 @@ void Loop::run_once() {
   dispatch_due_timers();
 }
 
-// Milliseconds for poll: rounded up, so that a timer is never polled for in a busy loop just before it is due.
+// Returns milliseconds for poll, rounded up, so that there is no busy loop just before a timer is due.
 int Loop::poll_timeout() const {
   if (timers_.empty()) return -1;
   if (simulated_) return 0;
@@ -88,7 +88,7 @@ int Loop::poll_timeout() const {
 bool Loop::wait_and_dispatch_fds() {
   std::vector<pollfd> fds{{wake_fd_, POLLIN, 0}};
   for (const auto& [fd, callback] : watches_) fds.push_back({fd, POLLIN, 0});
-  if (poll(fds.data(), fds.size(), poll_timeout()) <= 0) return false;  // EINTR: whoever interrupted us also wakes us
+  if (poll(fds.data(), fds.size(), poll_timeout()) <= 0) return false;  // EINTR: the signal handler has called wake()
 
   unwatched_.clear();
   if (fds[0].revents != 0) {
@@ -99,18 +99,18 @@ bool Loop::wait_and_dispatch_fds() {
   }
   for (size_t i = 1; i < fds.size(); ++i) {
     if (fds[i].revents == 0) continue;
-    // A number that an earlier callback unwatched may by now belong to another file: not its event.
+    // An earlier callback may have unwatched this descriptor, and its number may now belong to another file.
     if (std::find(unwatched_.begin(), unwatched_.end(), fds[i].fd) != unwatched_.end()) continue;
     const auto it = watches_.find(fds[i].fd);
     if (it == watches_.end()) continue;
-    const Callback callback = it->second;  // a copy: it may unwatch itself
+    const Callback callback = it->second;  // a copy, because the callback may unwatch its descriptor
     callback();
   }
   return true;
 }
 
 void Loop::dispatch_due_timers() {
-  // Only those due now: a callback that sets a timer for "now" must not keep the descriptors waiting for ever.
+  // Only timers that are due now: a callback that sets a timer for "now" must not block the descriptors for ever.
   std::vector<uint64_t> due;
   const Clock::time_point now = this->now();
   for (auto it = timers_.begin(); it != timers_.end() && it->first <= now; ++it) due.push_back(it->second.id);

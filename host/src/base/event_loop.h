@@ -1,9 +1,9 @@
-// The host's one poll loop: file descriptors, timers, and a way to be woken from other threads.
+// The host's poll loop: file descriptors, timers, and wake-ups from other threads.
 //
-// In real time it waits; in virtual time its clock stands still while anything is ready and then jumps to the next
-// timer. Code that asks the loop for the time and sets timers by it works in both.
-// Threading: everything on the control thread but wake(), which is async-signal-safe and legal anywhere.
-// Ownership: descriptors stay their owner's. Errors: the constructor throws dsat::Error; callbacks must not throw.
+// In real time the loop waits. In virtual time its clock stands still while anything is ready and then jumps to the
+// next timer. Code that takes the time and its timers from the loop works in both.
+// Threading: everything on the control thread except wake(), which is async-signal-safe and allowed anywhere.
+// Ownership: descriptors belong to their owners. Errors: the constructor throws dsat::Error; callbacks must not throw.
 #ifndef DSAT_HOST_BASE_EVENT_LOOP_H_
 #define DSAT_HOST_BASE_EVENT_LOOP_H_
 
@@ -29,24 +29,25 @@ class Loop {
   Loop& operator=(const Loop&) = delete;
 
   Clock::time_point now() const { return simulated_ ? now_ : Clock::now(); }
-  // The wall clock as RFC 3339; simulated time begins at 2000-01-01T00:00:00Z.
+  // Returns the wall clock as RFC 3339; simulated time begins at 2000-01-01T00:00:00Z.
   std::string utc_now() const;
-  // A simulation's clock goes on from `utc`, if that is later than what it shows. Call before anything sets a timer.
+  // Sets a simulation's clock to `utc` if that is later. Call it before setting any timer.
   void go_on_from(std::chrono::system_clock::time_point utc);
 
-  // Calls back whenever fd is readable or hung up, until unwatch. A callback may watch and unwatch anything.
+  // Calls `callback` whenever fd is readable or hung up, until unwatch. A callback may watch and unwatch anything.
   void watch(int fd, Callback callback);
   void unwatch(int fd);
 
-  // Calls back once, at or after `when`. Returns an id for cancel; a cancelled or spent id is ignored.
+  // Calls `callback` once, at `when` or later. Returns an id for cancel; the id of a cancelled or past timer is
+  // ignored.
   uint64_t at(Clock::time_point when, Callback callback);
   void cancel(uint64_t timer);
 
-  // Makes run_once return soon; `on_wake` runs first. Any number of wakes may become one.
+  // Makes run_once return soon; `on_wake` runs first. Several wakes may become one.
   void wake() noexcept;
   void on_wake(Callback callback);
 
-  // Waits for something and dispatches all that is ready.
+  // Waits for an event and dispatches all that are ready.
   void run_once();
 
  private:
@@ -60,7 +61,7 @@ class Loop {
   int poll_timeout() const;
 
   std::map<int, Callback> watches_;
-  std::vector<int> unwatched_;  // during the current dispatch: the events that poll found for them are void
+  std::vector<int> unwatched_;  // in the current dispatch; their pending events are ignored
   Timers timers_;
   std::unordered_map<uint64_t, Timers::iterator> timers_by_id_;
   uint64_t next_timer_ = 1;

@@ -1,4 +1,4 @@
-// Reads the variable once; SIGKILL is what neither handlers nor destructors see.
+// Uses SIGKILL, so that neither handlers nor destructors run.
 #include "base/fault_point.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
-// Named points at which the end-to-end tests end the program as a power cut would: at once, with nothing run.
+// Named points where end-to-end tests end the program as a power loss would.
 //
-// DSAT_FAULT=NAME[:N] kills the process at the N-th passing of the point NAME (the first without N). Without the
+// DSAT_FAULT=NAME[:N] kills the process when it passes the point NAME for the N-th time (default 1). Without the
 // variable a point costs one comparison. Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_BASE_FAULT_POINT_H_
 #define DSAT_HOST_BASE_FAULT_POINT_H_

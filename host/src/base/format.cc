@@ -1,5 +1,4 @@
-// Writes measured values for people.
-// A value gets three or four significant digits and the unit that suits its size.
+// A value gets three or four significant digits and a unit that suits its size.
 #include "dsat/host/format.h"
 
 #include <fmt/format.h>
@@ -13,12 +12,12 @@
 namespace dsat::host {
 namespace {
 
-// Four significant digits, of larger values all before the point: never an exponent.
+// Four significant digits, or all digits before the point for larger values; never an exponent.
 std::string four_digits(double value) {
   return value < 1e3 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
 }
 
-// 999.5 ms would round to 1000: that is a second.
+// 999.5 ms would be rounded to 1000 ms, so it is shown in seconds.
 std::string format_time(double latency_us) {
   return latency_us < 999.5e3 ? fmt::format("{:.3g} ms", latency_us / 1e3) : four_digits(latency_us / 1e6) + " s";
 }
@@ -30,7 +29,7 @@ std::string format_ratio(double ratio) {
   return fmt::format("{:.{}f}", std::round(ratio / unit) * unit, std::max(0, 1 - static_cast<int>(exponent)));
 }
 
-constexpr double kOpen = 10;  // the upper end of an interval, by its lower end
+constexpr double kOpen = 10;  // the largest precise interval: upper end / lower end
 
 std::string times_measured(int count) { return count == 1 ? "measured once" : fmt::format("measured {} times", count); }
 
@@ -39,7 +38,7 @@ std::string times_measured(int count) { return count == 1 ? "measured once" : fm
 std::string format_count(double value) {
   static constexpr const char* kPrefixes[] = {"", " k", " M", " G", " T", " P", " E"};
   size_t index = 0;
-  // 999.5 of one prefix would round to 1000: it belongs to the next.
+  // 999.5 would be rounded to 1000, so it gets the next prefix.
   while (std::abs(value) >= 999.5 && index + 1 < std::size(kPrefixes)) {
     value /= 1e3;
     ++index;
@@ -56,12 +55,12 @@ std::string format_gain(const Gain& gain, uint64_t best) {
         "nothing measured the best after its choice",
         format_ratio(gain.ratio), gain.baseline, once ? ", each measured once" : "");
   }
-  // Noise that leaves even the size of the gain open leaves no decimals.
+  // With so much noise, the gain is shown without decimals.
   if (*gain.high > kOpen * *gain.low) {
     return fmt::format("{} x your own configuration (trial {}), 95 % interval {} to {}", format_ratio(gain.ratio),
                        gain.baseline, format_ratio(*gain.low), format_ratio(*gain.high));
   }
-  // As many decimals as the interval is worth.
+  // The number of decimals depends on the interval's width.
   const double half = (*gain.high - *gain.low) / 2;
   const int decimals = half >= 0.1 ? 1 : half >= 0.005 ? 2 : 3;
   return fmt::format("{:.{}f} x your own configuration (trial {}), 95 % interval {:.{}f} to {:.{}f}", gain.ratio,

@@ -1,8 +1,8 @@
-// Where exceptions end: the host library fails inside by throwing dsat::Error and outside by returning a Status.
+// The border of exceptions: inside, the host library throws dsat::Error; its public functions return a Status.
 //
-// as_result stands once in every public function; nothing thrown below it leaves the library. DSAT_INVALID_ARGUMENT
-// (the user's mistake) becomes Status::invalid, every other code and exception Status::internal. or_throw goes the
-// other way. Threading: no state of its own.
+// Every public function calls as_result once, so no exception leaves the library. DSAT_INVALID_ARGUMENT (the user's
+// mistake) becomes Status::invalid; all other codes and exceptions become Status::internal. or_throw is the opposite.
+// Threading: no state of its own.
 #ifndef DSAT_HOST_BASE_GUARDED_H_
 #define DSAT_HOST_BASE_GUARDED_H_
 
@@ -21,13 +21,13 @@ namespace dsat::host {
 // A failure of the machine, not a mistake of the user.
 inline Error internal_error(const std::string& message) { return {DSAT_INTERNAL, message}; }
 
-// "cannot copy the model /a/b: Permission denied": what std::filesystem throws, without its own wording.
+// Returns "cannot copy the model /a/b: Permission denied" instead of the text of std::filesystem.
 inline Error file_error(const std::filesystem::filesystem_error& error, const std::string& action) {
   const std::string where = error.path1().string();
   return internal_error("cannot " + action + (where.empty() ? "" : " " + where) + ": " + error.code().message());
 }
 
-// The failure that a caught exception means.
+// Converts a caught exception.
 inline Status status_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return Status::internal("not enough memory");
   const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&error);
@@ -37,7 +37,7 @@ inline Status status_of(const std::exception& error) {
   return invalid ? Status::invalid(error.what()) : Status::internal(error.what());
 }
 
-// What the exception that is being handled says, whatever was thrown; for catch (...) alone.
+// Converts the exception that is being handled, of any type; only for catch (...).
 inline Status status_of_caught() {
   try {
     throw;
@@ -48,7 +48,7 @@ inline Status status_of_caught() {
   }
 }
 
-// The value of `body` as a Result, or a Status where it gives none; what it throws as the failure.
+// Returns the value of `body` as a Result, or a Status if it has no value; an exception becomes a failure.
 template <class Body>
 auto as_result(Body&& body)
     -> std::conditional_t<std::is_void_v<std::invoke_result_t<Body>>, Status, Result<std::invoke_result_t<Body>>> {

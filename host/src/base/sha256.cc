@@ -1,5 +1,3 @@
-// Computes the SHA-256 of a file.
-// The file is read block by block into OpenSSL's digest interface.
 #include "base/sha256.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The SHA-256 of a file, in hex: how a resumed study knows that a plugin is still the one it started with.
+// The SHA-256 of a file in hex. A resumed study checks with it that a plugin has not changed.
 #ifndef DSAT_HOST_BASE_SHA256_H_
 #define DSAT_HOST_BASE_SHA256_H_
 
@@ -7,7 +7,7 @@
 
 namespace dsat::host {
 
-// "" when the file cannot be read.
+// Returns "" if the file cannot be read.
 std::string sha256_of_file(const std::filesystem::path& file);
 
 }  // namespace dsat::host

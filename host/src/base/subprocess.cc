@@ -1,5 +1,5 @@
-// Starts a child by posix_spawn and watches it by its pidfd: no handler of this program runs in the child, and the
-// child's number cannot mean a stranger.
+// posix_spawn starts a child, so none of this program's handlers run in it. The child is watched by its pidfd, which
+// cannot mean another process, unlike its number.
 #include "base/subprocess.h"
 
 extern "C" {  // glibc 2.36 has no extern "C" in this header
@@ -25,7 +25,7 @@ namespace dsat::host {
 
 namespace {
 
-// posix_spawn's two argument objects, freed together. Each call returns an error number; the first one is kept.
+// The two argument objects of posix_spawn, freed together. The first error of any call is kept.
 class SpawnPlan {
  public:
   SpawnPlan() {
@@ -39,7 +39,7 @@ class SpawnPlan {
   SpawnPlan(const SpawnPlan&) = delete;
   SpawnPlan& operator=(const SpawnPlan&) = delete;
 
-  // Nothing of the host reaches the child: not its signal handling, its terminal, or its descriptors.
+  // The child gets none of the host's signal handling, terminal or descriptors.
   void isolate() {
     sigset_t none, all;
     sigemptyset(&none);
@@ -72,7 +72,7 @@ class SpawnPlan {
   int error_ = 0;
 };
 
-// The children of all loops of this program. A child is known before anybody can ask for it.
+// The children of all loops of this program. A child is added before anybody can ask for it.
 class OwnChildren {
  public:
   static OwnChildren& all() {
@@ -224,7 +224,7 @@ ExitStatus Subprocess::reap() {
 void Subprocess::handle_exit() {
   const ExitStatus status = reap();
   const OnExit on_exit = std::move(on_exit_);
-  on_exit(status);  // may destroy this
+  on_exit(status);  // may destroy this object
 }
 
 }  // namespace dsat::host

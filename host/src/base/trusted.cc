@@ -1,4 +1,4 @@
-// Looks at the mode of the file and of the folder that holds it, links followed.
+// Checks the mode of the file and of its folder, after following links.
 #include "base/trusted.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
-// Files that this process runs as code: nobody but their owner's group may be able to change them.
-//
-// Threading: pure but for looking at files. Errors: none; what cannot be looked at fails when it is opened.
+// Checks files whose code this process runs: only their owner and the owner's group may be able to change them.
+// Threading: pure except for reading file modes. Errors: none; opening a file that cannot be checked fails later.
 #ifndef DSAT_HOST_BASE_TRUSTED_H_
 #define DSAT_HOST_BASE_TRUSTED_H_
 
@@ -9,8 +8,8 @@
 
 namespace dsat::host {
 
-// "" or why everybody on this machine could put code of theirs in the file's place, and what to do about it. A folder
-// such as /tmp, where nobody can take another's file away, will do for a file of one's own.
+// Returns "" or why everybody on this machine could replace the file by other code, and what to do about it. A folder
+// such as /tmp, in which nobody can remove another user's file, is safe for one's own file.
 std::string why_untrusted(const std::filesystem::path& file);
 
 }  // namespace dsat::host
