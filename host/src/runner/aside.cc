@@ -10,7 +10,7 @@ namespace dsat::host {
 
 Aside::~Aside() {
   using std::chrono::milliseconds;
-  const auto end = Loop::Clock::now() + std::chrono::seconds(10);  // of them all
+  const auto end = Loop::Clock::now() + std::chrono::seconds(10);  // the limit for all commands together
   for (auto& [number, process] : running_) {
     const auto left = std::chrono::duration_cast<milliseconds>(end - Loop::Clock::now());
     process->wait_for(std::max(milliseconds(0), left));
@@ -20,7 +20,7 @@ Aside::~Aside() {
 void Aside::run(const Argv& argv, const Environment& environment, std::function<void()> then) {
   const uint64_t number = next_++;
   SpawnOptions spawn;
-  spawn.argv = {"/bin/sh", "-c", "exec \"$@\"", "sh"};  // looks for the program in PATH
+  spawn.argv = {"/bin/sh", "-c", "exec \"$@\"", "sh"};  // sh looks for the program in PATH
   spawn.argv.insert(spawn.argv.end(), argv.begin(), argv.end());
   spawn.environment = environment;
   try {

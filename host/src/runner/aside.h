@@ -1,7 +1,6 @@
-// Commands that run beside the trials, as those that end a trial on another machine.
-//
-// Threading: control thread only. Ownership: destroying it waits a while for those that still run. Errors: none; a
-// command that cannot be started is left out, since a trial's end does not depend on it alone.
+// Commands that run beside the trials, for example those that end a trial on another machine.
+// Threading: control thread only. Ownership: the destructor waits up to ten seconds for running commands. Errors: none;
+// a command that cannot be started is ignored, since a trial's end does not depend on it alone.
 #ifndef DSAT_HOST_RUNNER_ASIDE_H_
 #define DSAT_HOST_RUNNER_ASIDE_H_
 
@@ -22,7 +21,8 @@ class Aside {
   explicit Aside(Loop& loop) : loop_(loop) {}
   ~Aside();
 
-  // The program is looked for in the environment's PATH. `then` follows its end, unless it cannot be started.
+  // Looks for the program in the PATH of `environment`. Calls `then` when the command has ended, not if it cannot be
+  // started.
   void run(const Argv& argv, const Environment& environment, std::function<void()> then = {});
 
  private:

@@ -1,4 +1,4 @@
-// Looks into each operator's folder: ROOT/OPERATOR/lock, or ROOT/VERSIONS/OPERATOR/lock below the home folder.
+// The lock of an operator is ROOT/OPERATOR/lock, or ROOT/VERSIONS/OPERATOR/lock below the home folder.
 #include "runner/build_lock.h"
 
 #include <system_error>

@@ -1,6 +1,6 @@
-// A valid result file makes a trial completed, unless its batches were short. Without one, these are asked in this
-// order why there is none: printed shortages of memory, the time limits, the engine's verdict, a printed "address in
-// use", the kernel, the exit status.
+// A trial with a valid result file has completed, unless its batches were short. Without one, the reason is looked for
+// in this order: printed shortages of memory, time limits, the engine's verdict, a printed "address in use", the
+// kernel, the exit status.
 #include "runner/classify.h"
 
 #include <fmt/format.h>
@@ -43,12 +43,12 @@ namespace {
 constexpr size_t kShownLines = 20;
 constexpr size_t kLongestReason = 300, kLongestLine = 2000;
 constexpr size_t kMostWarnings = 20;
-constexpr size_t kMaxFlopsReportBytes = size_t{16} << 20;  // it has a line for each module of the model
+constexpr size_t kMaxFlopsReportBytes = size_t{16} << 20;  // the report has a line for each module of the model
 
-// What was printed, and what each line of it means.
+// The logs of a trial, and the meanings of their lines.
 struct Printed {
   TrialLogs logs;
-  std::vector<std::vector<Meanings>> meanings;  // of logs.logs
+  std::vector<std::vector<Meanings>> meanings;  // parallel to logs.logs
 
   explicit Printed(const RunFacts& facts) : logs(read_trial_logs(facts.trial_dir, facts.expects_rank_logs)) {
     const LineReader reader(facts.oom_patterns);
@@ -57,7 +57,8 @@ struct Printed {
     for (TrialLog& log : logs.logs) {
       if (is_joined && log.stream == LogStream::standard_output) log.stream = LogStream::both;
       meanings.push_back(reader.read(log.lines, log.stream));
-      // The rest of a line tells nothing: what marks it as quoted or as data may stand in what is missing.
+      // The begin of a cut line is missing. It may have marked the line as quoted or as data, so the line counts for
+      // nothing.
       if (log.is_cut && !log.lines.empty()) meanings.back().front() = {};
     }
   }
@@ -66,7 +67,7 @@ struct Printed {
       return std::any_of(lines.begin(), lines.end(), [meaning](const Meanings& line) { return line.has(meaning); });
     });
   }
-  // The lines with this meaning, joined.
+  // Returns the lines with this meaning, joined.
   std::string lines_of(LineMeaning meaning) const {
     std::string text;
     for (size_t k = 0; k < meanings.size(); ++k) {
@@ -76,7 +77,7 @@ struct Printed {
     }
     return text;
   }
-  // `script 2>&1 | tee FILE`: what went wrong is in standard output.
+  // Whether the command is `script 2>&1 | tee FILE`, so that the error is in standard output.
   bool prints_all_to_stdout() const {
     const TrialLog *out = find(kStdoutFile), *error = find(kStderrFile);
     const auto is_trace = [](const std::string& line) {
@@ -92,7 +93,7 @@ struct Printed {
   }
 };
 
-// Standard error's own lines; where they tell no cause, those of a rank's log that does.
+// Returns the script's lines in standard error or, if they show no cause, in the log of a rank that shows one.
 OwnLines own_lines(const Printed& printed) {
   OwnLines best;
   for (size_t i = 0; i < printed.logs.logs.size(); ++i) {
@@ -107,7 +108,7 @@ OwnLines own_lines(const Printed& printed) {
 
 void keep_last_lines(const Printed& printed, TrialEnd& end) {
   OwnLines own = own_lines(printed);
-  if (own.lines.empty()) {  // the launcher's are better than nothing
+  if (own.lines.empty()) {  // the launcher's lines are better than nothing
     const TrialLog* log = printed.find(kStderrFile);
     if (log == nullptr || log->lines.empty()) return;
     own.lines = log->lines;
@@ -118,7 +119,7 @@ void keep_last_lines(const Printed& printed, TrialEnd& end) {
   end.tail.assign(own.lines.begin() + static_cast<std::ptrdiff_t>(skipped), own.lines.end());
 }
 
-// SIGKILL as the host, a shell, the deepspeed launcher and torchrun report it.
+// Whether a process was ended by SIGKILL, as the host, a shell, the deepspeed launcher and torchrun report it.
 bool was_killed(const RunFacts& facts, const Printed& printed) {
   return facts.exit.signal == SIGKILL || facts.exit.code == 128 + SIGKILL || facts.exit.code == 256 - SIGKILL ||
          printed.has(LineMeaning::killed);
@@ -128,7 +129,8 @@ std::string how_it_ended(const RunFacts& facts) {
   const ExitStatus& exit = facts.exit;
   if (exit.signal != 0) return fmt::format("killed by signal {} ({})", exit.signal, strsignal(exit.signal));
   if (exit.code < 0) return "ended in an unknown way";
-  // A shell adds the signal to 128; the deepspeed launcher, which passes a rank's status on, takes it from 256.
+  // A shell returns 128 plus the signal. The deepspeed launcher passes on a rank's status, which is 256 minus the
+  // signal.
   const int of_rank = facts.launcher == Launcher::deepspeed ? 256 - exit.code : exit.code - 128;
   const auto signals = {SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM};
   if (std::find(signals.begin(), signals.end(), of_rank) == signals.end()) {
@@ -142,14 +144,14 @@ std::string with_last_line(std::string text, const TrialEnd& end) {
   return end.last_line.empty() ? text : text + ": " + end.last_line;
 }
 
-// A script imports this project's package, and Python does not find it.
+// Returns a hint if a script imports this project's package and Python does not find it.
 std::string where_the_package_lies(const RunFacts& facts, const TrialEnd& end) {
   if (end.last_line.find("No module named 'dsat'") == std::string::npos) return "";
   if (facts.python_package.empty()) return " (install dsat's package for Python: docs/python.md)";
   return fmt::format(" (add PYTHONPATH={})", shell_quote(facts.python_package.string()));
 }
 
-// What a script lacks that ended with status 0 and wrote nothing.
+// Says what is missing in a script that ended with status 0 and wrote no result.
 std::string what_it_lacks(const RunFacts& facts) {
   if (facts.model_info) {
     const bool is_engines = !read_probe(facts.trial_dir).engine_version.empty();
@@ -164,7 +166,8 @@ std::string what_it_lacks(const RunFacts& facts) {
       facts.end_profile_step, facts.end_profile_step + 1);
 }
 
-// In `python3 train.py 2>&1 | tee FILE` the status is tee's, and an exception is the last that is printed.
+// In `python3 train.py 2>&1 | tee FILE` the status is tee's. If the script failed, an exception is the last printed
+// line.
 std::string too_short(const RunFacts& facts, const Printed& printed) {
   const OwnLines own = own_lines(printed);
   if (!own.is_after_a_traceback) return what_it_lacks(facts);
@@ -173,13 +176,13 @@ std::string too_short(const RunFacts& facts, const Printed& printed) {
   return fmt::format("{}; it had printed {}", what_it_lacks(facts), exception);
 }
 
-// The first message of a shortage, and the bound on the peak that all of them together give.
+// The first message of a shortage, and the bound on the peak that all such messages give together.
 struct Shortage {
-  std::string line;  // empty: there is none
+  std::string line;  // empty: no shortage
   std::optional<uint64_t> peak_above_bytes;
 };
 
-// A message and what follows it: some go on for three lines.
+// Returns a message and the lines after it, because some messages have three more lines.
 std::string with_next_lines(const std::vector<std::string>& lines, size_t at) {
   constexpr size_t kMore = 3;
   std::string text;
@@ -200,7 +203,7 @@ Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
     for (size_t i = 0; i < log.lines.size(); ++i) {
       const Meanings& meanings = printed.meanings[k][i];
       if (!meanings.reports_out_of_memory()) continue;
-      // The device's own message says more than what the machine or a scheduler says afterwards.
+      // A message of the device is more exact than a later message of the machine or a scheduler.
       const bool device = meanings.has(LineMeaning::device_memory);
       if (shortage.line.empty() || (device && !on_device)) shortage.line = shown_in(log, log.lines[i]);
       on_device = on_device || device;
@@ -213,8 +216,8 @@ Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
   return shortage;
 }
 
-// A script that goes on from a checkpoint, of its user's or of another trial, is past the window's start, or past all
-// of it, at its first step. If the user has only every tenth step printed, the tenth proves nothing.
+// A script that resumes from a checkpoint is beyond the window's start at its first step. If only every tenth step is
+// printed, the tenth step shows nothing.
 bool goes_on_from_checkpoint(const RunFacts& facts, const Printed& printed) {
   if (facts.model_info) return false;
   const double latest_first_step =
@@ -227,7 +230,7 @@ bool goes_on_from_checkpoint(const RunFacts& facts, const Printed& printed) {
   });
 }
 
-// Without the number of its first step: it differs from trial to trial, and the failure is one.
+// The number of the first step is left out. It differs between trials, and their failures must be equal.
 std::string from_checkpoint(const RunFacts& facts) {
   return fmt::format(
       "it goes on from a checkpoint, beyond the start of the profile window (step {}): have it begin anew, or, if a "
@@ -235,8 +238,8 @@ std::string from_checkpoint(const RunFacts& facts) {
       facts.start_profile_step);
 }
 
-// How a script ends that passes the window without a result: as if nothing were wrong, or, where it skips the step that
-// counts the FLOPs, in DeepSpeed's own attempt to write them.
+// A script that passes the window without a result ends with status 0. If it skips the step that counts FLOPs, it ends
+// in DeepSpeed's attempt to write them.
 bool has_missed_the_window(const RunFacts& facts, const TrialEnd& end) {
   return facts.exit.code == 0 || end.last_line.find("has no attribute 'flops'") != std::string::npos;
 }
@@ -252,8 +255,8 @@ std::string why_failed(const RunFacts& facts, const std::string& invalid, const 
   return with_last_line(how_it_ended(facts), end) + where_the_package_lies(facts, end);
 }
 
-// Most tools name the port that they wanted. Where it is not the one that the trial was given, other trials want it
-// too.
+// Most tools print the port that was taken. If it is not the trial's MASTER_PORT, the script chose the port itself, and
+// other trials want it too.
 void explain_taken_port(const RunFacts& facts, const std::string& lines, TrialEnd& end) {
   static const re2::RE2 port_in_text(R"((?:\bport[:= ]+|[\]\d*]:|\blocalhost:|', ?)(\d{4,5})\b)");
   end.infrastructure = true;
@@ -266,7 +269,8 @@ void explain_taken_port(const RunFacts& facts, const std::string& lines, TrialEn
                                                    : "its rendezvous port was taken by another program";
 }
 
-// Why there is no valid result. `invalid` is what is wrong with the file; empty: there is none.
+// Sets the outcome and reason of a trial without a valid result. `invalid`: what is wrong with the result file; empty:
+// there is no such file.
 void explain(const RunFacts& facts, const std::string& invalid, const Printed& printed, TrialEnd& end) {
   const Shortage shortage = find_shortage(facts, printed);
   if (facts.stopped) {
@@ -275,7 +279,8 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
     end.infrastructure = true;
     end.reason = facts.not_started;
   } else if (!shortage.line.empty()) {
-    // Before the time limit: when one rank runs out of memory the others often wait for it until they are killed.
+    // This comes before the time limit: if one rank runs out of memory, the others often wait for it until they are
+    // killed.
     end.outcome = Outcome::out_of_memory;
     end.reason = shortage.line;
     end.peak_above_bytes = shortage.peak_above_bytes;
@@ -292,7 +297,7 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
   } else if (facts.kernel_oom_kills && was_killed(facts, printed)) {
     end.outcome = Outcome::out_of_memory;
     end.reason = "out of memory: killed by the kernel, host memory ran out";
-  } else if (facts.exit.signal == SIGKILL) {  // a person, a scheduler, or the script itself: once it is chance
+  } else if (facts.exit.signal == SIGKILL) {  // by a person, a scheduler or the script; once may be chance
     end.infrastructure = true;
     end.reason = with_last_line(how_it_ended(facts) + ", and not by dsat-host", end);
   } else {
@@ -300,8 +305,8 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
   }
 }
 
-// The result that the trial wrote; nullopt: none. Throws Error: it is not valid. The flops profiler's report counts
-// where the protocol's file is not there.
+// Reads the trial's result; nullopt: there is none. Throws Error: it is not valid. Without a result file, the report of
+// the flops profiler counts.
 std::optional<TrialReport> read_result(const RunFacts& facts) {
   const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
   if (const FileText text = try_read_file(facts.trial_dir / file_name, kMaxResultBytes); text.ok()) {
@@ -315,7 +320,7 @@ std::optional<TrialReport> read_result(const RunFacts& facts) {
   return read_flops_report(report.bytes, kFlopsReportFile, facts.config);
 }
 
-// What stands in the place of the result file and is none: a folder that the script makes for its results, a pipe.
+// Says what is in the place of the result file: a folder that the script makes for its results, a pipe.
 std::string problem_with(const std::filesystem::path& path, const char* name) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
@@ -346,8 +351,8 @@ void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   }
 }
 
-// The pipeline engine writes no result file. Its script trains to its own end or to a time limit; one that fails on the
-// way has failed, though it passed the window.
+// The pipeline engine writes no result file, so its log is read. Its script trains to its own end or to a time limit. A
+// script that fails after the window has still failed.
 std::optional<TrialReport> read_pipeline(const RunFacts& facts, const Printed& printed) {
   const bool trained = facts.exit.code == 0 || !facts.timed_out.empty();
   if (facts.model_info || facts.stopped || !trained || !find_shortage(facts, printed).line.empty()) return std::nullopt;
@@ -359,7 +364,7 @@ std::optional<TrialReport> read_pipeline(const RunFacts& facts, const Printed& p
   return std::nullopt;
 }
 
-// What DeepSpeed printed beside the result file: rank 0's output, on standard output or in a file of its own.
+// Uses what DeepSpeed printed in rank 0, to standard output or to the rank's own file.
 void use_log(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
   if (facts.model_info || end.metrics.empty()) return;
   for (const TrialLog& log : printed.logs.logs) {
@@ -385,7 +390,7 @@ void add_script_signs(const RunFacts& facts, const Printed& printed, TrialEnd& e
   }
 }
 
-// A cause that was printed early in a long log is not found.
+// A cause that was printed early in a long log is missed.
 void warn_of_cut_logs(const Printed& printed, TrialEnd& end) {
   for (const TrialLog& log : printed.logs.logs) {
     if (!log.is_cut) continue;
@@ -394,7 +399,7 @@ void warn_of_cut_logs(const Printed& printed, TrialEnd& end) {
   }
 }
 
-// What is known without a file of the trial's.
+// Returns what is known without the trial's files.
 TrialEnd begin_end(const RunFacts& facts) {
   TrialEnd end;
   end.id = facts.id;
@@ -405,7 +410,7 @@ TrialEnd begin_end(const RunFacts& facts) {
   return end;
 }
 
-// An engine counts a batch as full whatever it holds, so a data set that is smaller than one makes every figure wrong.
+// The engine counts every batch as full, so if the data set is smaller than a batch, every metric is wrong.
 bool take_short_batches(const RunFacts& facts, const ProbeReport& probe, TrialEnd& end) {
   if (facts.model_info || facts.stopped) return false;
   const auto micro_batch = config::number_at(facts.config, config::kMicroBatchKey).value_or(0);
@@ -451,7 +456,7 @@ TrialEnd read_end(const RunFacts& facts) {
   return end;
 }
 
-// Nothing that a trial wrote makes a journal's row or a terminal's line long.
+// Long texts of a trial must not fill the journal or the terminal.
 void shorten(TrialEnd& end) {
   end.reason = shortened(end.reason, kLongestLine);
   end.checkpoint_outside = shortened(end.checkpoint_outside, kLongestLine);
@@ -475,7 +480,8 @@ TrialEnd classify(const RunFacts& facts) {
     }
     shorten(end);
     return end;
-  } catch (const std::exception& error) {  // memory, or a library's limit: a trial's files end no study
+  } catch (
+      const std::exception& error) {  // out of memory, or a library's limit: a trial's files must not end the study
     TrialEnd end = begin_end(facts);
     end.outcome = facts.stopped ? Outcome::stopped : facts.timed_out.empty() ? Outcome::failed : Outcome::timed_out;
     end.reason = facts.timed_out.empty() ? fmt::format("what it left cannot be read: {}", status_of(error).message())

@@ -1,6 +1,5 @@
-// The outcome of a trial: decided from its files, its exit, and what the host did to it.
-//
-// Threading: pure but for reading the trial's own files. docs/trial.md has the rules and their order.
+// Decides the outcome of a trial from its files, its exit, and what the host did to it.
+// Threading: pure except for reading the trial's files. docs/trial.md has the rules and their order.
 #ifndef DSAT_HOST_RUNNER_CLASSIFY_H_
 #define DSAT_HOST_RUNNER_CLASSIFY_H_
 
@@ -16,7 +15,6 @@
 
 namespace dsat::host {
 
-// What is known of one run of a trial: its outcome is decided from this and its files.
 struct RunFacts {
   uint64_t id = 0;
   uint32_t attempt = 1;
@@ -24,27 +22,26 @@ struct RunFacts {
   bool model_info = false;
   int start_profile_step = 3, end_profile_step = 5;
   std::filesystem::path trial_dir;
-  std::filesystem::path cwd;  // where it ran
+  std::filesystem::path cwd;  // where the trial ran
   Launcher launcher = Launcher::none;
   bool expects_rank_logs = false;         // the command has its launcher write each rank's output to a file
-  bool on_processors = false;             // no accelerator: the machine's memory is the device's
-  std::vector<std::string> oom_patterns;  // the user's own, beside the table of failure_patterns.h
-  std::filesystem::path python_package;   // the folder of the package dsat; empty: it was not found
-  std::vector<std::string> hosts;         // of a trial on several: pdsh begins each line with its host's name
-  uint16_t port = 0;                      // where its ranks were to meet; 0: unknown
+  bool on_processors = false;             // no accelerator: the device memory is the machine's
+  std::vector<std::string> oom_patterns;  // patterns of the user, in addition to failure_patterns.h
+  std::filesystem::path python_package;   // the folder of the package dsat; empty: not found
+  std::vector<std::string> hosts;  // the hosts of a trial on several hosts; pdsh begins each line with a host's name
+  uint16_t port = 0;               // MASTER_PORT of the trial; 0: unknown
   ExitStatus exit;
-  std::string timed_out;             // which limit was passed; empty: none
-  bool stopped = false;              // the host was asked to stop it
-  std::string not_started;           // why the machine could not start it; empty: it was started
-  std::string abandoned;             // its processes that cannot be ended; empty: none
-  std::optional<Verdict> verdict;    // what the engine knows of a result that is missing
-  bool kernel_oom_kills = false;     // the kernel killed some process for want of memory while it ran
+  std::string timed_out;             // the limit that was passed; empty: none
+  bool stopped = false;              // the host was asked to stop the trial
+  std::string not_started;           // why the machine could not start the trial; empty: it was started
+  std::string abandoned;             // the trial's processes that cannot be ended; empty: none
+  std::optional<Verdict> verdict;    // what the engine knows about a missing result
+  bool kernel_oom_kills = false;     // the kernel killed a process for lack of memory meanwhile
   std::string started_at, ended_at;  // RFC 3339
-  std::string seen_outcome;          // what an earlier host made of it; empty: none has seen its end
+  std::string seen_outcome;          // the outcome that an earlier host recorded; empty: none did
 };
 
-// Reads the trial's result file and what it printed. Never fails: a file that cannot be read makes a failed trial with
-// that reason.
+// Reads the trial's result file and logs. Never fails: if a file cannot be read, the trial has failed for that reason.
 TrialEnd classify(const RunFacts& facts);
 
 }  // namespace dsat::host

@@ -1,10 +1,10 @@
-// What starts, watches and stops the processes of trials: the part in which runners differ.
+// Starts, watches and stops the processes of trials. Runners differ only in their engine.
 //
-// TrialRunner does the rest for every engine: a trial's folder and files, its command, variables and port, the time
-// limits, and the reading of its end. docs/runners.md says how a further engine is written.
+// TrialRunner does the rest for every engine: a trial's folder and files, command, variables, port, time limits and
+// outcome. docs/runners.md says how to write another engine.
 // Threading: control thread only. The callbacks come from the loop, never from inside launch or stop.
-// Ownership: destroying an engine ends what it still runs. Errors: launch throws dsat::Error when the machine fails;
-//   then nothing was started.
+// Ownership: the destructor ends the trials that still run. Errors: launch throws dsat::Error if the machine fails;
+// then nothing was started.
 #ifndef DSAT_HOST_RUNNER_ENGINE_H_
 #define DSAT_HOST_RUNNER_ENGINE_H_
 
@@ -26,7 +26,7 @@
 
 namespace dsat::host {
 
-// Makes dsat-launch kill everything now; SIGKILL to itself would leave the tree without its guard.
+// Makes dsat-launch kill its tree now. SIGKILL to dsat-launch would leave the tree without a guard.
 inline constexpr int kKillTree = SIGUSR1;
 
 // A trial whose folder and files are ready.
@@ -36,25 +36,25 @@ struct Launch {
   std::filesystem::path folder, cwd;  // absolute
   Argv argv;
   Environment environment;  // all variables of the trial
-  Environment added;        // of them, those that it does not share with the study
-  std::vector<Slot> slots;  // that the engine gave it
-  Argv end_command{};       // ends it gently, where TERM to `argv` would end others, too (pdsh_end.h); empty: TERM does
+  Environment added;        // the variables that are not in the study's environment
+  std::vector<Slot> slots;  // as the engine gave them
+  Argv end_command{};       // ends the trial if SIGTERM to `argv` would end others too (pdsh_end.h); empty: SIGTERM
 };
 
-// What an engine knows of a trial that left no result: its node failed, its job was preempted.
+// The engine's knowledge about a trial without a result, for example: the node failed, or the job was preempted.
 struct Verdict {
   Outcome outcome = Outcome::failed;
   std::string reason;           // one line
-  bool infrastructure = false;  // no fault of the trial's: it runs again and is not counted
+  bool infrastructure = false;  // not the trial's fault: it runs again and is not counted
 };
 
 // How a trial's processes ended.
 struct EngineEnd {
   ExitStatus exit;
-  std::optional<Verdict> verdict{};  // counts only where the trial's own files and output do not say more
-  bool kernel_oom_kills = false;     // the kernel killed some process for want of memory while it ran
-  std::string not_started;           // why the machine could not start it, though it may later; empty: it was started
-  // Processes of it that cannot be ended, for people; empty: none is left. Its slots are the engine's to give back.
+  std::optional<Verdict> verdict{};  // counts only if the trial's files and output do not show more
+  bool kernel_oom_kills = false;     // the kernel killed a process for lack of memory meanwhile
+  std::string not_started;           // why the machine could not start it now; empty: it was started
+  // The trial's processes that cannot be ended, as text; empty: none. The engine gives their slots back later.
   std::string abandoned;
 };
 
@@ -62,45 +62,44 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Is there room now for all of these together?
+  // Returns whether there is room now for all of these trials together.
   virtual bool has_room_for(const std::vector<TrialShape>& shapes) const = 0;
 
-  // Sets slots aside for a trial; nullopt: there is no room. They are given back after its end.
+  // Reserves slots for a trial; nullopt: there is no room. The caller gives them back after the trial's end.
   virtual std::optional<std::vector<Slot>> take(const TrialShape& shape) = 0;
   virtual void give_back(const std::vector<Slot>& slots) = 0;
-  // Do slots name the hosts where trials run? Where a scheduler places them, slots only count.
+  // Returns whether slots name the hosts where trials run. If a scheduler places the trials, slots only count.
   virtual bool slots_name_hosts() const { return true; }
 
-  // No trial gets these slots until they are restored. False: the engine cannot do it, a trial has one of them, or
-  // trials of one of these shapes would then never have room.
+  // Keeps these slots from all trials until restore(). Returns false if the engine cannot do this, if a trial has one
+  // of the slots, or if trials of one of these shapes could then never run.
   virtual bool withhold(const std::vector<Slot>& /*slots*/, const std::vector<TrialShape>& /*shapes*/) { return false; }
   virtual void restore(const std::vector<Slot>& /*slots*/) {}
-  // The trial of these slots has ended with EngineEnd::abandoned: they may never come back, so what is withheld may be
-  // needed.
+  // The trial on these slots has ended with EngineEnd::abandoned. The slots may never come back, so withheld slots may
+  // be needed.
   virtual void hold(const std::vector<Slot>& /*slots*/) {}
 
-  // Tells the command how it sees its slots: `context` has them as take() gave them.
+  // Adds to `context` how the command sees its slots, which are as take() gave them.
   virtual void prepare(TrialContext& /*context*/) const {}
 
-  // Starts a trial. on_running follows, at once or when it leaves a queue, and then on_ended, exactly once.
+  // Starts a trial. Then calls on_running, at once or when the trial leaves a queue, and then on_ended exactly once.
   virtual void launch(const Launch& launch) = 0;
 
-  // Ends a trial that was launched: gently, so that it can still write, or at once.
+  // Ends a launched trial: with time to write its files, or at once.
   virtual void stop(uint64_t id, bool at_once) = 0;
 
-  // Has the trial ended, though on_ended is still to come?
+  // Returns whether the trial has ended although on_ended was not called yet.
   virtual bool has_ended(uint64_t /*id*/) const { return false; }
 
-  // After a crash of the host: does this trial of an earlier one still run, or wait, or is its end still to be
-  // reported? True: it is this engine's from now on, as if it had been launched here. False: it runs again from its
-  // start.
+  // After a crash of the host: returns true if a trial of the earlier host still runs, waits, or has an end to report.
+  // Then the trial belongs to this engine as if launched here. If false, the trial starts again.
   virtual bool take_up(const Launch& /*launch*/) { return false; }
 
   std::function<void(uint64_t id)> on_running;
-  std::function<void(uint64_t id)> on_waiting;  // it does not run any more, and is to run again by itself
+  std::function<void(uint64_t id)> on_waiting;  // the trial no longer runs, and will run again by itself
   std::function<void(uint64_t id, const EngineEnd&)> on_ended;
-  std::function<void(const std::string&)> on_notice;   // for people
-  std::function<void(const std::string&)> on_closing;  // no trial can be begun any more: the study is to be interrupted
+  std::function<void(const std::string&)> on_notice;   // a notice for people
+  std::function<void(const std::string&)> on_closing;  // no trial can start any more; the study is to be interrupted
 };
 
 }  // namespace dsat::host

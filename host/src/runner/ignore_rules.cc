@@ -1,5 +1,4 @@
-// Splits patterns and paths at their slashes and matches them name by name.
-// fnmatch() matches a name; "**" tries every depth.
+// Splits patterns and paths at slashes and matches them name by name: fnmatch() for a name, every depth for "**".
 #include "runner/ignore_rules.h"
 
 #include <fnmatch.h>
@@ -25,7 +24,7 @@ Names names_of(std::string_view path) {
 bool matches(Name pattern, Name pattern_end, Name name, Name name_end) {
   if (pattern == pattern_end) return name == name_end;
   if (*pattern == "**") {
-    // As the last word it means what lies inside, not the folder itself.
+    // At the end, "**" matches what lies inside a folder, not the folder.
     if (pattern + 1 == pattern_end) return name != name_end;
     for (Name from = name;; ++from) {
       if (matches(pattern + 1, pattern_end, from, name_end)) return true;

@@ -1,5 +1,4 @@
-// Reads the kernel's oom_kill counter.
-// That of this process's cgroup (version 2 or 1) goes first, else that of the machine.
+// Reads the kernel's oom_kill counter of this process's cgroup (version 2 or 1), or else that of the machine.
 #include "runner/kernel_oom_count.h"
 
 #include <fstream>
@@ -9,7 +8,7 @@ namespace dsat::host {
 
 namespace {
 
-// The number after `key` at the start of a line ("oom_kill 3").
+// Returns the number after `key` at the start of a line ("oom_kill 3").
 std::optional<uint64_t> read_counter(const std::string& file, const std::string& key) {
   std::ifstream in(file);
   std::string name;
@@ -23,7 +22,7 @@ std::optional<uint64_t> read_counter(const std::string& file, const std::string&
 }  // namespace
 
 std::optional<uint64_t> count_oom_kills() {
-  // Lines are "ID:CONTROLLERS:PATH": no controllers for version 2, "memory" among them for version 1.
+  // Lines are "ID:CONTROLLERS:PATH". Version 2 has no controllers, version 1 has "memory" among them.
   std::ifstream in("/proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);

@@ -1,4 +1,4 @@
-// Has the kernel killed a process for want of memory?
+// Counts the processes that the kernel killed for lack of memory.
 #ifndef DSAT_HOST_RUNNER_KERNEL_OOM_COUNT_H_
 #define DSAT_HOST_RUNNER_KERNEL_OOM_COUNT_H_
 
@@ -7,8 +7,8 @@
 
 namespace dsat::host {
 
-// How many processes the kernel's OOM killer has killed: in this process's cgroup, or where that has no counter, on
-// this machine. Only a rise of it means something. nullopt: not to be known here.
+// Returns the count for this process's cgroup or, if the cgroup has no counter, for this machine. Only its increase has
+// a meaning. nullopt: unknown here.
 std::optional<uint64_t> count_oom_kills();
 
 }  // namespace dsat::host

@@ -1,6 +1,6 @@
-// Starts dsat-launch in a trial's folder and signals it; its end is the end of the whole process tree.
-// Three steps end a trial whose dsat-launch does not: it is continued, then everything that belongs to the trial is
-// killed from here, then the trial is abandoned.
+// Starts dsat-launch in a trial's folder and signals it. dsat-launch ends when the whole process tree has ended. If
+// dsat-launch does not end a trial, it gets SIGCONT, then this engine kills the trial's processes, and at last the
+// trial is abandoned.
 #include "runner/local_engine.h"
 
 #include <fmt/format.h>
@@ -18,10 +18,10 @@ namespace dsat::host {
 
 namespace {
 
-// A killed tree goes in milliseconds, unless a driver holds one of its processes.
+// A killed tree ends in milliseconds, unless a driver holds one of its processes.
 constexpr std::chrono::seconds kLastWait{2};
 
-// Between looks at processes that were killed: their end makes no event here.
+// The pauses between checks of killed processes, whose end makes no event here.
 constexpr std::chrono::milliseconds kSweep{20}, kSlowSweep{1000};
 
 }  // namespace
@@ -60,11 +60,11 @@ void LocalEngine::spawn(const Launch& launch, Time give_up_at) {
   spawn.argv = {launcher_.string(), fmt::to_string(getpid())};
   spawn.argv.insert(spawn.argv.end(), launch.argv.begin(), launch.argv.end());
   spawn.environment = launch.environment;
-  // Not in cmd.txt: who runs that line again runs no trial.
+  // The mark is not in cmd.txt, because a person who runs that line starts no trial.
   set_variable(spawn.environment, kMarkVariable, trial_mark(launch.folder, launch.attempt));
   spawn.stdout_file = launch.folder / kStdoutFile;
   spawn.stderr_file = launch.folder / kStderrFile;
-  const FolderLock lock(launch.folder);  // the launcher inherits it
+  const FolderLock lock(launch.folder);  // dsat-launch inherits the lock
   spawn.keep_fd = lock.fd();
   Running trial;
   trial.launch = launch;
@@ -83,7 +83,7 @@ void LocalEngine::spawn(const Launch& launch, Time give_up_at) {
   running_[id] = std::move(trial);
 }
 
-// A machine that is short of processes has some again when other programs end.
+// A machine that has no process to spare has one again when other programs end.
 void LocalEngine::try_later(const Launch& launch, const SpawnBusy& why, Time give_up_at) {
   constexpr std::chrono::milliseconds kPause{500};
   const uint64_t id = launch.id;
@@ -112,7 +112,7 @@ void LocalEngine::give_up(uint64_t id, const std::string& problem) {
   });
 }
 
-// Looks from time to time whether dsat-launch was stopped: nothing else would ever wake it.
+// Checks at intervals whether dsat-launch was stopped, because nothing else would ever continue it.
 void LocalEngine::watch(uint64_t id) {
   Running& trial = running_.at(id);
   if (trial.process == nullptr) return;
@@ -120,7 +120,7 @@ void LocalEngine::watch(uint64_t id) {
   trial.timer = loop_.at(loop_.now() + times_.look, [this, id] { watch(id); });
 }
 
-// On other hosts, where this machine's signals do not reach.
+// Ends the trial on other hosts, which signals from this machine do not reach.
 void LocalEngine::end_elsewhere(const Running& trial) {
   if (!trial.launch.end_command.empty()) aside_.run(trial.launch.end_command, trial.launch.environment);
 }
@@ -129,7 +129,7 @@ void LocalEngine::stop(uint64_t id, bool at_once) {
   const auto it = running_.find(id);
   if (it == running_.end()) return;
   Running& trial = it->second;
-  if (trial.process == nullptr) {  // waits for a process to spare, or is being ended by force
+  if (trial.process == nullptr) {  // the trial waits to be started, or is being ended by force
     if (trial.exit) return;
     loop_.cancel(trial.timer);
     trial.timer = loop_.at(loop_.now(), [this, id] { finish(id, ""); });
@@ -137,14 +137,14 @@ void LocalEngine::stop(uint64_t id, bool at_once) {
   }
   end_elsewhere(trial);
   if (at_once || trial.launch.end_command.empty()) trial.process->signal(at_once ? kKillTree : SIGTERM);
-  trial.process->signal(SIGCONT);  // a stopped process handles no signal
+  trial.process->signal(SIGCONT);  // a stopped process handles no signals
   if (!at_once || trial.killing) return;
   trial.killing = true;
   loop_.cancel(trial.timer);
   trial.timer = loop_.at(loop_.now() + times_.kill_grace, [this, id] { end_by_force(id); });
 }
 
-// Kills everything that belongs to the trial, again and again until nothing does, or until its time is over.
+// Kills the trial's processes again and again until none is left or the time limit is over.
 void LocalEngine::end_by_force(uint64_t id) {
   Running& trial = running_.at(id);
   const Time now = loop_.now();
@@ -167,14 +167,14 @@ void LocalEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
   trial.exit = exit;
   trial.process.reset();
   loop_.cancel(trial.timer);
-  // Its own end by itself is the tree's. One that died by a signal may be dsat-launch itself that was killed.
+  // If dsat-launch exits, the tree has ended. If a signal ended it, the tree may still run.
   if (exit.signal == 0) return finish(id, "");
   end_by_force(id);
 }
 
 // `abandoned`: the processes that are left; empty: none.
 void LocalEngine::finish(uint64_t id, std::string abandoned) {
-  // Out of the map first: on_ended may start the next trial.
+  // The trial leaves the map first, because on_ended may start the next trial.
   Running trial = std::move(running_.at(id));
   running_.erase(id);
   loop_.cancel(trial.timer);
@@ -192,7 +192,7 @@ void LocalEngine::finish(uint64_t id, std::string abandoned) {
   on_ended(id, end);
 }
 
-// Gives the slots back when the kernel has let the processes go after all.
+// Gives the slots back when the kernel has at last ended the processes.
 void LocalEngine::await_abandoned(uint64_t number) {
   Running& trial = abandoned_.at(number);
   const bool launcher_ended = trial.process == nullptr || trial.process->wait_for(std::chrono::milliseconds(0));

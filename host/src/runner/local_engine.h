@@ -1,10 +1,10 @@
-// Trials as processes of this machine, each below a dsat-launch of its own.
+// Runs trials as processes of this machine, each below its own dsat-launch.
 //
-// on_ended comes when no process of the trial is left, and only then are its slots free again. dsat-launch sees to
-// that; where the trial has killed or stopped it, this engine finds the processes itself (trial_processes.h). What
-// cannot be ended at all, because the kernel holds it (state D), is abandoned: on_ended comes and says so, and the
-// slots stay taken until the processes are gone. Threading: control thread only. Ownership: destroying the engine kills
-// what still runs and waits for it, for a while.
+// on_ended is called, and the slots are free, when no process of the trial is left. dsat-launch ensures that; if the
+// trial has killed or stopped dsat-launch, this engine finds the processes itself (trial_processes.h). A trial that
+// cannot be ended, because the kernel holds a process (state D), is abandoned: on_ended reports it, and its slots stay
+// in use until the processes are gone. Threading: control thread only. Ownership: the destructor kills running trials
+// and waits for them, up to a limit.
 #ifndef DSAT_HOST_RUNNER_LOCAL_ENGINE_H_
 #define DSAT_HOST_RUNNER_LOCAL_ENGINE_H_
 
@@ -23,17 +23,16 @@
 
 namespace dsat::host {
 
-// How long the engine waits for what.
 struct LocalEngineTimes {
-  std::chrono::milliseconds look{1000};          // between looks at a dsat-launch that may have been stopped
+  std::chrono::milliseconds look{1000};          // between checks of a dsat-launch that may have been stopped
   std::chrono::milliseconds kill_grace{2000};    // from KILL by dsat-launch to KILL by this engine
-  std::chrono::milliseconds abandon{10000};      // from KILL by this engine to the trial being abandoned
-  std::chrono::milliseconds spawn_limit{60000};  // while the system has no process to spare
+  std::chrono::milliseconds abandon{10000};      // from KILL by this engine until the trial is abandoned
+  std::chrono::milliseconds spawn_limit{60000};  // for a retry while the system has no process to spare
 };
 
 class LocalEngine : public Engine {
  public:
-  // `launcher`: dsat-launch; absolute. `max_slots`: of all trials together; nullopt: no such limit.
+  // `launcher`: absolute path of dsat-launch. `max_slots`: limit for all trials together; nullopt: no limit.
   LocalEngine(Loop& loop, std::filesystem::path launcher, const std::vector<Slot>& slots, std::optional<int> max_slots,
               LocalEngineTimes times = LocalEngineTimes());
   ~LocalEngine() override;
@@ -53,7 +52,7 @@ class LocalEngine : public Engine {
  private:
   using Time = Loop::Clock::time_point;
   struct Running {
-    std::unique_ptr<Subprocess> process;  // nullptr: not started yet, or it has ended and left others
+    std::unique_ptr<Subprocess> process;  // nullptr: not started yet, or ended while other processes are left
     TrialProcesses processes;
     Launch launch;
     std::optional<uint64_t> oom_kills_before;
@@ -79,7 +78,7 @@ class LocalEngine : public Engine {
   Subreaper subreaper_;
   Aside aside_{loop_};
   std::map<uint64_t, Running> running_;
-  std::map<uint64_t, Running> abandoned_;  // by a number of its own: the trial may run again
+  std::map<uint64_t, Running> abandoned_;  // by its own number, because the trial may run again
   uint64_t next_abandoned_ = 0;
 };
 

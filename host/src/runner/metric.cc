@@ -1,5 +1,4 @@
-// Looks a metric up in the tables of aliases and of canonical names.
-// There is one table for each direction: the one that holds the name decides it.
+// A name is either an alias or a canonical name. The table that holds it gives the direction.
 #include "dsat/host/metric.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Calls pdsh as the launcher does, with its hosts, arguments and port, and pkill with a pattern that begins where a
-// launcher's own command line does: pdsh, ssh and the shells that carry that line do not fit.
+// Calls pdsh with the launcher's hosts, arguments and port, and pkill with a pattern for the begin of a launcher's
+// command line. pdsh, ssh and shells that carry this line do not match the pattern.
 #include "runner/pdsh_end.h"
 
 #include <fmt/format.h>
@@ -13,8 +13,8 @@ namespace dsat::host {
 
 namespace {
 
-// pkill before procps 4 sees 4,096 bytes of a command line, in which the hosts stand before the port. A trial of more
-// hosts is ended by the launcher, as before.
+// pkill before procps 4 sees 4,096 bytes of a command line, and the hosts come before the port. A trial of more hosts
+// is ended by the launcher.
 constexpr size_t kMostHosts = 24;
 
 }  // namespace

@@ -1,8 +1,9 @@
-// Ends a trial that the deepspeed launcher runs on its hosts through pdsh, and that trial alone.
+// Ends one trial that the deepspeed launcher runs on other hosts through pdsh.
 //
-// The launcher itself, when it gets TERM, has pdsh call `pkill -f` on the trial's hosts with a pattern that fits every
-// deepspeed launcher of that user and Python there (0.14.5, PDSHRunner.get_cmd): other trials and other jobs end with
-// it. The command here names the trial's own port. What it ends ends its ranks; then pdsh returns, and the launcher.
+// The launcher reacts to SIGTERM by calling `pkill -f` on the trial's hosts with a pattern that matches every deepspeed
+// launcher of this user and this Python (0.14.5, PDSHRunner.get_cmd), so it ends other trials and jobs too. The command
+// here matches the trial's own port. It ends the launchers on the hosts and thereby the ranks; then pdsh and the main
+// launcher end.
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_RUNNER_PDSH_END_H_
 #define DSAT_HOST_RUNNER_PDSH_END_H_
@@ -15,7 +16,8 @@
 
 namespace dsat::host {
 
-// The command that ends this one, a trial's, on the hosts of its slots. Empty: it is not below pdsh, so TERM is right.
+// Returns the command that ends the trial with `argv` on the hosts of `slots`. Empty: the trial does not use pdsh; use
+// SIGTERM.
 Argv pdsh_end_command(const Argv& argv, const std::vector<Slot>& slots, const Environment& environment);
 
 }  // namespace dsat::host

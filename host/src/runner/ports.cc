@@ -1,4 +1,3 @@
-// Walks through the range of ports, onwards from where it was.
 #include "runner/ports.h"
 
 #include <fmt/format.h>
@@ -12,7 +11,8 @@ PortPool::PortPool() : next_(first_port_of_process()) {}
 
 uint16_t PortPool::acquire() {
   for (int tried = 0; tried <= kLastPort - kFirstPort; ++tried) {
-    // Onwards, not from the start: a port that was just released may still be held by what its trial left behind.
+    // The search continues after the last port, because processes of an ended trial may still hold a port that was just
+    // released.
     const uint16_t port = next_;
     next_ = next_port(next_);
     if (live_.count(port) == 0 && port_is_free(port)) {

@@ -1,7 +1,6 @@
-// Rendezvous ports for trials: probed, and never one of a live trial.
-//
-// Threading: control thread. The probe cannot hold a port until the trial binds it (the trial could not bind it then),
-// so another program may still take it: such a trial is an infrastructure failure and runs again on another port.
+// Chooses rendezvous ports for trials. A port is free when it is chosen, and no other live trial has it.
+// Threading: control thread. A port cannot be held until the trial binds it, so another program may take it. Such a
+// trial is an infrastructure failure and runs again on another port.
 #ifndef DSAT_HOST_RUNNER_PORTS_H_
 #define DSAT_HOST_RUNNER_PORTS_H_
 
@@ -14,7 +13,7 @@ class PortPool {
  public:
   PortPool();
 
-  // A port that is free now and that no live trial has. Throws dsat::Error when there is none.
+  // Returns a free port that no live trial has. Throws dsat::Error if there is none.
   uint16_t acquire();
   void release(uint16_t port);
 

@@ -1,5 +1,5 @@
-// Asks every other host by ssh, all at once, whether it sees the folders.
-// ssh's exit status and last line decide the message.
+// Runs ssh to all other hosts at once, to check that each sees the folders. The message depends on ssh's exit status
+// and last line.
 #include "runner/preflight.h"
 
 #include <fmt/format.h>
@@ -28,16 +28,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ssh's own status for "no connection"; any other is that of what ran on the host.
+// ssh's status for "no connection". Any other status is that of the remote command.
 constexpr int kNoConnection = 255;
 
-// What one host answered.
+// The check of one host.
 struct Probe {
   std::string host;
   int output = -1;
   std::unique_ptr<Subprocess> process;
   std::optional<ExitStatus> exit;
-  std::string error{};  // ssh could not even be started
+  std::string error{};  // why ssh could not be started
 
   Probe() = default;
   Probe(Probe&& other) = delete;
@@ -52,7 +52,7 @@ struct Probe {
   }
 };
 
-// The tool by which the deepspeed launcher reaches hosts, and how it is installed.
+// Returns the program by which the deepspeed launcher reaches hosts.
 std::string tool_of(const std::string& launcher) {
   if (launcher == "openmpi" || launcher == "mpich" || launcher == "impi") return "mpirun";
   if (launcher == "mvapich") return "mpiname";
@@ -80,7 +80,7 @@ std::vector<std::string> hosts_to_reach(const SlotPlan& plan) {
   return hosts;
 }
 
-// The run directory is made after this check.
+// Returns the existing part of the path, because the run directory is made after this check.
 fs::path existing_part(fs::path dir) {
   std::error_code error;
   while (!fs::exists(dir, error) && dir.has_parent_path() && dir != dir.parent_path()) dir = dir.parent_path();
@@ -100,7 +100,7 @@ std::vector<std::string> ssh_command(const PreflightRequest& request, const std:
   return argv;
 }
 
-// "" for a host that is ready.
+// Returns "" if the host is ready.
 std::string trouble_of(const Probe& probe, const PreflightRequest& request) {
   if (!probe.error.empty()) return "cannot be asked: " + probe.error;
   if (!probe.exit) return "cannot be reached: ssh had no answer for " + format_duration(request.timeout);
@@ -121,14 +121,14 @@ std::string place_of(const SlotPlan& plan, const std::string& host) {
       if (entry.name == host) return fmt::format("{}:{}", plan.hostfile.string(), entry.line);
     }
   } catch (const Error&) {
-    // It has changed since the plan was made: its name alone has to do.
+    // The file has changed since the plan was made, so the message names it without a line.
   }
   return plan.hostfile.string();
 }
 
 using Probes = std::vector<std::unique_ptr<Probe>>;
 
-// Asks all hosts at once; returns when every one has answered, or at the time limit.
+// Returns when every host has answered, or at the time limit.
 Probes ask(const std::vector<std::string>& hosts, const PreflightRequest& request) {
   const std::string ssh = or_throw(find_program("ssh", request.cwd, request.environment)).string();
   Loop loop;
@@ -155,7 +155,7 @@ Probes ask(const std::vector<std::string>& hosts, const PreflightRequest& reques
     }
   }
   while (open > 0 && !late) loop.run_once();
-  for (const auto& probe : probes) probe->process.reset();  // before the loop that watches it is gone
+  for (const auto& probe : probes) probe->process.reset();  // before the loop that watches the process
   return probes;
 }
 

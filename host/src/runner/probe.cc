@@ -1,5 +1,5 @@
-// Puts the memory probe's hook on PYTHONPATH, and reads the ranks' files: names and sizes are bounded, numbers checked,
-// and a trial may have put anything in their place.
+// Puts the memory probe's hook on PYTHONPATH and reads the files of the ranks. A trial may have replaced these files by
+// anything, so names, sizes and numbers are checked.
 #include "runner/probe.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kHook = "sitecustomize.py";
 constexpr int kSchema = 1;
-constexpr size_t kMaxFiles = 16384;      // more ranks than any trial has; each costs about 20 microseconds
+constexpr size_t kMaxFiles = 16384;      // more ranks than any trial has; a file costs about 20 microseconds
 constexpr size_t kMaxProbeBytes = 4096;  // ten times what the hook writes
 constexpr int kMaxEntries = 100000;
 
@@ -29,7 +29,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.size() <= 10 && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-// rank3.json, or pid4711.json of a process without a rank.
+// Recognises rank3.json, and pid4711.json of a process without a rank.
 bool is_probe_file(std::string_view name) {
   constexpr std::string_view kSuffix = ".json";
   if (name.size() <= kSuffix.size() || name.substr(name.size() - kSuffix.size()) != kSuffix) return false;
@@ -40,7 +40,7 @@ bool is_probe_file(std::string_view name) {
   return false;
 }
 
-// Sorted, so that the same folder gives the same report.
+// The names are sorted, so that the same folder gives the same report.
 std::vector<std::string> probe_files(const fs::path& folder, std::vector<std::string>& warnings) {
   std::vector<std::string> names;
   std::error_code error;
@@ -64,7 +64,7 @@ const Json& member(const Json& object, const char* key) {
   return *it;
 }
 
-// A number of the file; nullopt: null. Throws Error.
+// Reads a number of the file; nullopt: null. Throws Error.
 std::optional<uint64_t> read_count(const Json& object, const char* key) {
   const Json& value = member(object, key);
   if (value.is_null()) return std::nullopt;
@@ -85,7 +85,7 @@ std::string read_version(const Json& object, const char* key) {
   return value.get<std::string>();
 }
 
-// An object, or nullptr where the file has null. Throws Error.
+// Reads an object; nullptr: the file has null. Throws Error.
 const Json* read_part(const Json& file, const char* key) {
   const Json& part = member(file, key);
   if (part.is_null()) return nullptr;
@@ -97,7 +97,7 @@ std::optional<uint64_t> positive(const std::optional<uint64_t>& value) {
   return value && *value > 0 ? value : std::nullopt;
 }
 
-// Files of an older hook have none. Throws Error.
+// Files of an older hook have no batches. Throws Error.
 std::map<uint64_t, LoadedBatches> read_batches(const Json& file) {
   std::map<uint64_t, LoadedBatches> batches;
   const Json* part = file.contains("batches") ? read_part(file, "batches") : nullptr;
@@ -109,7 +109,7 @@ std::map<uint64_t, LoadedBatches> read_batches(const Json& file) {
   return batches;
 }
 
-// What one rank's file holds. Throws Error.
+// Throws Error.
 ProbeReport read_rank(const Json& file) {
   if (!file.is_object()) throw Error("it is no JSON object");
   if (read_count(file, "schema") != kSchema) throw Error(fmt::format("its schema is not {}", kSchema));
@@ -182,7 +182,7 @@ fs::path find_probe(const fs::path& launcher, const fs::path& run_dir, bool on_o
   try {
     std::error_code error;
     if (!fs::is_regular_file(folder / kHook, error)) throw Error("no file " + (folder / kHook).string());
-    // Python keeps what it compiled beside the source: where it cannot, every start would compile the hook anew.
+    // Python writes the compiled hook beside its source. If it cannot, every start compiles the hook again.
     if (on_other_hosts || access(folder.c_str(), W_OK) != 0) folder = copy_of(folder, run_dir);
     if (folder.string().find(':') == std::string::npos) return folder;
     throw Error("PYTHONPATH cannot name " + folder.string() + ", which has a colon");
@@ -240,7 +240,7 @@ std::string why_batches_are_short(const ProbeReport& report, uint64_t micro_batc
   if (loaded == report.batches.end() || loaded->second.count < least_count) return "";
   const uint64_t most = loaded->second.most_samples;
   if (most >= micro_batch) return "";
-  // Without the micro batch: it differs from trial to trial, and the failure is one.
+  // The micro batch is left out. It differs between trials, and their failures must be equal.
   return fmt::format("a rank's data set has fewer samples than the micro batch: its fullest batch held {}", most);
 }
 
@@ -255,7 +255,8 @@ void add_to_end(const ProbeReport& report, TrialEnd& end) {
     return;
   }
   if (end.outcome != Outcome::completed || !report.peak_bytes) return;
-  // An engine that starts resets torch's counters, and with them what the script may report. The probe keeps the peaks.
+  // An engine resets torch's counters when it starts, so the script's own value may be too low. The probe keeps the
+  // peak.
   if (end.peak_bytes && !(report.on_device && *report.peak_bytes > *end.peak_bytes)) return;
   end.peak_bytes = report.peak_bytes;
   end.peak_source = report.on_device ? kPeakOfProbe : kPeakOfProcess;

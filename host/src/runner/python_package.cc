@@ -1,5 +1,5 @@
-// Finds the Python package by the launcher's place, and appends its folder to PYTHONPATH.
-// Last, since a user's own packages go before it.
+// Finds the Python package relative to the launcher and appends its folder to PYTHONPATH, after the user's own
+// packages.
 #include "runner/python_package.h"
 
 #include <fmt/format.h>
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kFolder = "python";
-constexpr const char* kProof = "determined/__init__.py";  // the folder is the one that is meant
+constexpr const char* kProof = "determined/__init__.py";  // shows that the folder is the right one
 
 fs::path copy_of(const fs::path& package, const fs::path& run_dir) {
   const fs::path folder = run_dir / kFolder;

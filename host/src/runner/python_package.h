@@ -1,9 +1,9 @@
-// The Python package of this project (sdk/python) in the trials of an experiment file.
+// Makes this project's Python packages (sdk/python) available to the trials of an experiment file.
 //
-// Purpose: scripts written for Determined import `determined` and `dsat`. The folder with both comes last in
-//   PYTHONPATH: a package of the user's own goes before it. It still goes before site-packages, and within an
-//   experiment the stand-in `determined` gives way to no installed one (sdk/python/determined/__init__.py).
-// Threading: pure but for the files. Errors: none; a study goes on without, and a notice says why.
+// Scripts written for Determined import `determined` and `dsat`. The folder with both comes last in PYTHONPATH, so the
+// user's own packages have priority. It comes before site-packages, and within an experiment the stand-in `determined`
+// is used even if Determined is installed (sdk/python/determined/__init__.py).
+// Threading: pure except for the files. Errors: none; a study runs without the packages, and a notice has the reason.
 #ifndef DSAT_HOST_RUNNER_PYTHON_PACKAGE_H_
 #define DSAT_HOST_RUNNER_PYTHON_PACKAGE_H_
 
@@ -15,12 +15,12 @@
 
 namespace dsat::host {
 
-// The package's folder: beside dsat-launch in a build, below share/ where it is installed; a copy in the run directory
-// for trials on other hosts. Empty: there is none.
+// Returns the package's folder: beside dsat-launch in a build, below share/ in an installation, or a copy in the run
+// directory if trials run on other hosts. Empty: there is none.
 std::filesystem::path find_python_package(const std::filesystem::path& launcher, const std::filesystem::path& run_dir,
                                           bool on_other_hosts, std::vector<std::string>& notices);
 
-// Puts `folder` last in PYTHONPATH of `variables`, behind what these or else `environment` have.
+// Appends `folder` to PYTHONPATH in `variables`; the earlier value comes from `variables`, or else from `environment`.
 void add_python_package(const std::filesystem::path& folder, const Environment& environment, Environment& variables);
 
 }  // namespace dsat::host

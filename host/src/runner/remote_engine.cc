@@ -1,5 +1,5 @@
-// Starts clients below dsat-launch, reads from a pipe when a script begins, and reads the note of its end when the
-// client is gone.
+// Starts clients below dsat-launch, reads from a pipe when a script starts, and reads the note of its end after the
+// client has ended.
 #include "runner/remote_engine.h"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ void RemoteEngine::launch(const Launch& launch) {
   }
 }
 
-// A host that died took its clients with it, which may not be true of a script.
+// A host that died took its clients with it, but perhaps not their scripts.
 bool RemoteEngine::take_up(const Launch& launch) {
   const auto note = read_note(launch.folder, kStartedFile, launch.attempt);
   if (note && !read_note(launch.folder, kEndedFile, launch.attempt)) signal_script(launch, *note, true);
@@ -72,7 +72,7 @@ void RemoteEngine::start_client(Running& trial) {
   if (pipe2(pipe, O_CLOEXEC) != 0) {
     throw internal_error(std::string("cannot make a pipe: ") + std::strerror(errno));
   }
-  fcntl(pipe[0], F_SETFL, O_NONBLOCK);  // our end alone: a program that writes expects to wait
+  fcntl(pipe[0], F_SETFL, O_NONBLOCK);  // only our end: the writer's end must block
   const uint64_t id = trial.launch.id;
   SpawnOptions spawn;
   spawn.argv = {options_.launcher.string(), fmt::to_string(getpid())};
@@ -119,23 +119,23 @@ void RemoteEngine::receive(uint64_t id) {
   char buffer[4096];
   const ssize_t got = read(trial.pipe, buffer, sizeof buffer);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (trial.looks_in_file) {  // a pipe that nobody reads would end its writer
+  if (trial.looks_in_file) {  // reads on, because a closed pipe would end its writer
     if (got <= 0) close_pipe(trial);
     return;
   }
   if (got > 0) trial.received.append(buffer, static_cast<size_t>(got));
-  // What a login shell prints before the script is no note, however much it is.
+  // A login shell may print any amount of text before the script starts.
   size_t start = 0;
   for (size_t stop = trial.received.find('\n'); stop != std::string::npos && !trial.started;
        start = stop + 1, stop = trial.received.find('\n', start)) {
     trial.started = parse_note(trial.received.substr(start, stop - start), trial.launch.attempt);
   }
   trial.received.erase(0, start);
-  const bool is_hidden = trial.received.size() > kLongestNote;  // by a line that is still going on
+  const bool is_hidden = trial.received.size() > kLongestNote;  // by a line without end
   if (is_hidden) trial.received.clear();
   if (got <= 0 || trial.started) close_pipe(trial);
   if (trial.started) return note_start(id);
-  // The file has it too. Two searches would be one too many.
+  // The started file has the note too. Only one search for it may run.
   trial.looks_in_file = (got <= 0 || is_hidden) && !runs_tasks(trial.launch);
   if (trial.looks_in_file) look_for_start(id);
 }
@@ -160,14 +160,14 @@ void RemoteEngine::stop(uint64_t id, bool at_once) {
   if (!trial.started) return trial.client->signal(at_once ? kKillTree : SIGTERM);
   signal_script(trial.launch, *trial.started, at_once);
   if (!at_once) return;
-  // The client ends with its script; one that does not notice it is ended too.
+  // A client ends with its script. A client that does not notice the end is killed.
   loop_.cancel(trial.timer);
   trial.timer = loop_.at(loop_.now() + kClientPatience, [this, id] { running_.at(id).client->signal(kKillTree); });
 }
 
 void RemoteEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
   Running& trial = running_.at(id);
-  if (trial.pipe >= 0) receive(id);  // the note of a short trial may still be in it
+  if (trial.pipe >= 0) receive(id);  // the note of a short trial may still be in the pipe
   close_pipe(trial);
   loop_.cancel(trial.timer);
   trial.client.reset();
@@ -193,7 +193,7 @@ void RemoteEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
   });
 }
 
-// The client is gone; the note of the script's end may take a while to be seen on this machine.
+// The client has ended; the file with the note of the script's end may become visible later.
 void RemoteEngine::look_for_end(uint64_t id) {
   Running& trial = running_.at(id);
   EngineEnd ended;
@@ -206,7 +206,7 @@ void RemoteEngine::look_for_end(uint64_t id) {
     if (was_ended && !trial.is_ending) explain(trial, ended);
     return end(id, ended);
   }
-  // One that was killed leaves no note: the client's own status says so, and waiting brings nothing.
+  // A killed script leaves no note. The client's status shows the kill, so there is nothing to wait for.
   const bool killed = trial.is_ending || ended.exit.code != 0;
   if (!killed && loop_.now() < trial.deadline) {
     trial.timer = loop_.at(loop_.now() + kLookAgain, [this, id] { look_for_end(id); });
@@ -221,8 +221,8 @@ void RemoteEngine::signal_script(const Launch& launch, const ScriptNote& note, b
   aside_.run(signal_command(launch, note, at_once), options_.environment, std::move(then));
 }
 
-// A client that broke off tells nothing of its script, which may run on: the slots are free when it is killed, or when
-// its machine does not answer.
+// A client that broke off says nothing about its script, which may still run. The slots are free when the script is
+// killed, or when its machine does not answer.
 void RemoteEngine::end_script(uint64_t id, const EngineEnd& ended) {
   Running& trial = running_.at(id);
   const uint64_t timer = loop_.at(loop_.now() + kClientPatience, [this, id, ended] { end(id, ended); });

@@ -1,9 +1,9 @@
-// Trials on other machines, each below a client that this machine runs: ssh, srun.
+// Runs trials on other machines, each below a client on this machine: ssh, srun.
 //
-// The client carries a trial's script there (trial_script.h) and lives as long as it. What differs between clients is
-// the command line that starts a script, and how one that runs is signalled: a class of its own for each.
-// Threading: control thread only. Ownership: destroying the engine ends the clients; whether the script ends with its
-// client is the client's matter.
+// The client carries the trial's script to the machine (trial_script.h) and ends with it. A subclass for each client
+// has the command lines that start a script and signal it.
+// Threading: control thread only. Ownership: the destructor ends the clients; the client decides whether its script
+// ends with it.
 #ifndef DSAT_HOST_RUNNER_REMOTE_ENGINE_H_
 #define DSAT_HOST_RUNNER_REMOTE_ENGINE_H_
 
@@ -24,15 +24,15 @@
 
 namespace dsat::host {
 
-// In a trial's folder: what the client itself says.
+// The file for the client's own output, in the trial's folder.
 inline constexpr const char* kClientFile = "client.txt";
 
 struct RemoteEngineOptions {
-  std::filesystem::path launcher;  // dsat-launch; absolute
+  std::filesystem::path launcher;  // absolute path of dsat-launch
   Environment environment;         // of the clients
   std::vector<Slot> slots;
   std::optional<int> max_slots{};
-  // How long a file of a trial that has ended may take to be seen from here.
+  // The longest delay until a file of an ended trial is visible on this machine.
   std::chrono::milliseconds file_patience{std::chrono::seconds(30)};
 };
 
@@ -56,28 +56,29 @@ class RemoteEngine : public Engine {
   struct Running {
     Launch launch;
     std::unique_ptr<Subprocess> client;
-    int pipe = -1;  // the script's note of its start comes through it
+    int pipe = -1;  // the script sends the note of its start through it
     std::string received;
-    bool looks_in_file = false;  // for the note; what is received from then on is thrown away
+    bool looks_in_file = false;  // the note is looked for in the file; what the pipe receives is ignored
     std::optional<ScriptNote> started;
     std::optional<ExitStatus> client_exit;
     bool is_ending = false;
-    int tries = 0;  // clients that ended before the script began
+    int tries = 0;  // clients that ended before the script started
     uint64_t timer = 0;
     Loop::Clock::time_point deadline;
   };
 
-  // What differs. `client_command`: starts run.sh of the folder on the trial's first node, and ends with its status.
+  // Returns the command that starts the folder's run.sh on the trial's first node and ends with its status.
   virtual Argv client_command(const Launch& launch) const = 0;
   virtual void write_script(const Launch& launch) const = 0;
-  // Does the client run the script as several tasks at once? Its output is then theirs: that it runs is seen by the
-  // file of the note, and it ends as its worst task does.
+  // Returns whether the client runs the script as several tasks at once. Then the client's output is the tasks' output,
+  // the script's start is seen only in the file of the note, and the client ends like its worst task.
   virtual bool runs_tasks(const Launch& /*launch*/) const { return false; }
-  // Signals the script, or what it runs in; the client's end follows.
+  // Returns the command that signals the script, or the job it runs in; the client then ends.
   virtual Argv signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const = 0;
-  // The client ended and the script has not begun. A time: try again then; nullopt: the trial has ended with `end`.
+  // Called if the client ended before the script started. Returns when to try again; nullopt: the trial has ended with
+  // `end`.
   virtual std::optional<std::chrono::milliseconds> retry_after(const Running& trial, EngineEnd& end) = 0;
-  // The script has begun, its client has ended, and no end was noted: what is known of the reason.
+  // Called if the script started, its client ended, and no end was noted. Adds what is known about the reason.
   virtual void explain(const Running& trial, EngineEnd& end) = 0;
 
   std::string client_words(const Launch& launch) const;  // the end of the client's output

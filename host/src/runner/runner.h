@@ -1,7 +1,7 @@
-// The interface between a study and whatever runs its trials: processes on this or other hosts, Slurm, or a simulation.
+// The interface between a study and what runs its trials: processes on this or other hosts, Slurm, or a simulation.
 //
-// Use: there are two runners, TrialRunner for processes and SimulatedRunner. A new cluster needs no further runner: it
-//   implements Engine (runner/engine.h), which TrialRunner drives.
+// There are two runners: TrialRunner for processes, and SimulatedRunner. A new kind of cluster needs no new runner but
+// an Engine (runner/engine.h), which TrialRunner drives.
 // Threading: control thread only. on_started and on_ended are called from the loop, never from inside start or stop.
 #ifndef DSAT_HOST_RUNNER_RUNNER_H_
 #define DSAT_HOST_RUNNER_RUNNER_H_
@@ -21,11 +21,11 @@ namespace dsat::host {
 struct TrialSpec {
   uint64_t id = 0;
   uint32_t attempt = 1;
-  Json config;                // merged and complete; `autotuning` holds the user's own keys only
-  bool model_info = false;    // the protocol's model-information run instead of a measured one
-  std::string identity{};     // of the configuration and the kind of run
-  uint32_t earlier_runs = 0;  // trials of this identity before this one
-  int further_steps = 0;      // that it trains beyond the profile window's end; the window ends later
+  Json config;                // merged and complete; `autotuning` has only the user's keys
+  bool model_info = false;    // a model-information run of the protocol, not a measured run
+  std::string identity{};     // identifies the configuration and the kind of run
+  uint32_t earlier_runs = 0;  // trials with this identity before this one
+  int further_steps = 0;      // steps to train after the profile window's usual end; the window ends later
 };
 
 struct TrialStart {
@@ -35,87 +35,87 @@ struct TrialStart {
   std::string started_at;  // RFC 3339
 };
 
-// Where a peak comes from, in the order of preference.
+// Sources of a peak, the best first.
 inline constexpr const char* kPeakOfMetrics = "metrics";  // the result file's peak_memory
-inline constexpr const char* kPeakOfProbe = "probe";      // the allocator's, of a device
-inline constexpr const char* kPeakOfProcess = "process";  // the probe's, of a process without a device
-inline constexpr const char* kPeakOfLog = "log";          // DeepSpeed's MaxMemAllocated: of rank 0
+inline constexpr const char* kPeakOfProbe = "probe";      // the device allocator's peak
+inline constexpr const char* kPeakOfProcess = "process";  // the peak of a process without device
+inline constexpr const char* kPeakOfLog = "log";          // DeepSpeed's MaxMemAllocated of rank 0
 
-// A port that somebody else had: the one that the trial was given, another one, or one that no message names.
+// A port that another program had: the trial's MASTER_PORT, another port, or a port that no message names.
 enum class TakenPort { none, given, chosen, unnamed };
 
 struct TrialEnd {
   uint64_t id = 0;
   uint32_t attempt = 1;
   Outcome outcome = Outcome::failed;
-  std::string reason;                 // one line; empty: there is none
-  std::string last_line;              // last non-empty line of stderr: how identical failures are recognised
-  std::vector<std::string> tail;      // last lines of stderr, for people
-  std::vector<std::string> warnings;  // e.g. completed, but exit status 1
-  Json metrics;  // canonical: DeepSpeed's names and fixed units; model info for a model-information run
-  std::vector<std::string> left_out;  // metrics that its result file has, but with a figure that cannot be used
+  std::string reason;                 // one line; may be empty
+  std::string last_line;              // last non-empty line of stderr; equal failures have equal lines
+  std::vector<std::string> tail;      // last lines of stderr, to be shown
+  std::vector<std::string> warnings;  // for example: completed, but with exit status 1
+  Json metrics;  // canonical: DeepSpeed's names, fixed units; or the figures of a model-information run
+  std::vector<std::string> left_out;  // metrics of the result file whose value cannot be used
   std::optional<uint64_t> peak_bytes, device_memory_bytes;
-  std::string peak_source;  // of peak_bytes; empty: there is no peak
-  // For a trial that ran out of memory: its peak would have been larger than this (oom_numbers.h).
+  std::string peak_source;  // source of peak_bytes; empty: there is no peak
+  // For a trial that ran out of memory: a lower bound of its peak (oom_numbers.h).
   std::optional<uint64_t> peak_above_bytes;
-  uint64_t allocator_retries = 0;  // how often the allocator had to give its cache back; 0: never, or unknown
+  uint64_t allocator_retries = 0;  // how often the allocator had to empty its cache; 0: never, or unknown
   std::optional<int64_t> world_size;
-  std::string engine_version, torch_version;  // of DeepSpeed and torch, where the memory probe saw them
-  // What its log and the probe say of the script.
-  bool from_checkpoint = false;    // it failed because it goes on from a checkpoint
-  bool has_short_batches = false;  // it failed because its data set is too small: it would each time
-  std::string checkpoint_outside;  // the folder, not below its own, in which it saved one; empty: none
-  int engines = 0;                 // that DeepSpeed made in its rank 0; 0: unknown
+  std::string engine_version, torch_version;  // versions of DeepSpeed and torch, if the memory probe saw them
+  // Facts about the script, from the log and the probe.
+  bool from_checkpoint = false;    // failed because it resumed from a checkpoint
+  bool has_short_batches = false;  // failed because the data set is too small; it would fail again
+  std::string checkpoint_outside;  // folder outside the trial's, with its checkpoint; empty: none
+  int engines = 0;                 // engines that DeepSpeed made in rank 0; 0: unknown
   uint64_t step = 0;               // last profiled step
   int exit_code = -1, term_signal = 0;
-  bool infrastructure = false;             // e.g. a port taken by someone else: to be run again, not counted
-  TakenPort taken_port = TakenPort::none;  // why it failed, if it did so for a port
+  bool infrastructure = false;             // for example: its port was taken; runs again, not counted
+  TakenPort taken_port = TakenPort::none;  // the port that made it fail
   std::string ended_at;                    // RFC 3339
-  std::string started_at;                  // of a recovered one, where a host saw its end
+  std::string started_at;                  // only of a recovered trial whose end a host saw
 };
 
 class Runner {
  public:
   virtual ~Runner() = default;
 
-  // Is there room now for all of these trials together, by their configurations? Trials may differ in size.
+  // Returns whether there is room now for trials with all of these configurations together. Trials may differ in size.
   virtual bool has_room_for(const std::vector<const Json*>& configs) const = 0;
 
-  // Has there been a trial whose processes could not be ended? They may hold slots for as long as the study runs.
+  // Returns whether the processes of some trial could not be ended. They may hold slots until the study ends.
   virtual bool has_abandoned() const { return false; }
 
-  // Starts a trial; needs room. A trial that cannot run is reported through on_ended. Throws dsat::Error when the
-  // machine fails; then nothing was started.
+  // Starts a trial; needs room. A trial that cannot run is reported through on_ended. Throws dsat::Error if the machine
+  // fails; then nothing was started.
   virtual void start(const TrialSpec& spec) = 0;
 
-  // The trial that has just ended runs again: not where it failed, if there is any other place.
+  // The trial that just ended will run again, on other slots than those where it failed, if possible.
   virtual void run_elsewhere(uint64_t /*id*/) {}
 
   // A trial that was to run again has ended without another run.
   virtual void will_not_run(const TrialEnd& /*end*/) {}
 
-  // Ends a running trial: TERM, grace, KILL (at_once: KILL). Its on_ended follows, with Outcome::stopped unless it had
-  // ended otherwise.
+  // Ends a running trial: TERM, grace, KILL (at_once: KILL). Then calls on_ended with Outcome::stopped, unless the
+  // trial had ended otherwise.
   virtual void stop(uint64_t id, bool at_once) = 0;
 
-  // After a crash: what a trial that ran then has left behind. nullopt: nothing usable, run it again.
+  // After a crash: returns the end of a trial that ran then. nullopt: nothing usable is left, so run it again.
   virtual std::optional<TrialEnd> recover(const TrialSpec& spec) = 0;
 
-  // After recover() found nothing: does the trial still run, where trials outlive their host? True: its on_ended
-  // follows.
+  // After recover() returned nullopt: returns whether the trial still runs, where trials outlive their host. If true,
+  // on_ended follows.
   virtual bool adopt(const TrialSpec& /*spec*/) { return false; }
 
-  // After adopt() gave false: when the run that a crash cut off last wrote something (RFC 3339). Empty: unknown.
+  // After adopt() returned false: returns when the interrupted run last wrote something (RFC 3339). Empty: unknown.
   virtual std::string last_written_at(const TrialSpec& /*spec*/) { return {}; }
 
-  // How long the study's decisions may stay out of the journal. Zero: a start changes the world, so the journal is
-  // first.
+  // How long the study's decisions may wait to be written to the journal. Zero: each start has effects outside, so it
+  // is written first.
   virtual std::chrono::milliseconds commit_delay() const { return {}; }
 
   std::function<void(const TrialStart&)> on_started;
   std::function<void(const TrialEnd&)> on_ended;
-  std::function<void(const std::string&)> on_notice;   // for people, one line
-  std::function<void(const std::string&)> on_closing;  // no trial can be begun any more: the study is to be interrupted
+  std::function<void(const std::string&)> on_notice;   // one line for people
+  std::function<void(const std::string&)> on_closing;  // no trial can start any more; the study is to be interrupted
 };
 
 }  // namespace dsat::host

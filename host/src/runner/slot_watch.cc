@@ -1,5 +1,5 @@
-// Keeps the last failure of each trial with its slots, and for each slot the trials that failed there and completed
-// elsewhere since one completed there.
+// Keeps the last failure of each trial with its slots. For each slot, keeps the trials that failed there and completed
+// elsewhere since a trial last completed there.
 #include "runner/slot_watch.h"
 
 #include <fmt/format.h>
@@ -12,14 +12,15 @@ namespace dsat::host {
 
 namespace {
 
-// A script may fail by accident, say in one of 20 runs. Three in a row on one slot happen once in 8,000 runs.
+// A script may fail by accident, perhaps in one of 20 runs. Three such failures in a row on one slot occur once in
+// 8,000 runs.
 constexpr size_t kEnoughTrials = 3;
 
 bool has(const std::vector<Slot>& slots, const Slot& slot) {
   return std::any_of(slots.begin(), slots.end(), [&](const Slot& one) { return one.name() == slot.name(); });
 }
 
-// As --exclude takes them.
+// Writes slots as --exclude takes them.
 std::string as_excluded(const std::vector<Slot>& slots) {
   std::vector<Slot> named = slots;
   for (Slot& slot : named) {
@@ -43,7 +44,7 @@ SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& 
   std::set<uint64_t> trials;
   for (const Slot& slot : before.mapped().slots) {
     std::set<uint64_t>& suspected_by = suspected_by_[slot.name()];
-    // It may have run there once more: what waits comes back where nothing else is left.
+    // The trial may have completed on the same slot, because a waiting slot is used if no other is left.
     if (end.outcome == Outcome::completed && !has(slots, slot)) suspected_by.insert(end.id);
     const bool is_broken = suspected_by.size() >= kEnoughTrials;
     (is_broken ? finding.broken : finding.restored).push_back(slot);

@@ -1,5 +1,4 @@
-// Makes and locks a trial's folder, copies model folders, and keeps exit.json. An earlier attempt's files are moved
-// away, never deleted.
+// Files of an earlier attempt are moved to another folder, never deleted.
 #include "runner/trial_files.h"
 
 #include <fcntl.h>
@@ -24,7 +23,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kAttemptsFolder = "attempts";
-constexpr const char* kNamedAttempts = "attempts~";  // what a trial itself left under that name
+constexpr const char* kNamedAttempts = "attempts~";  // for a file of the trial that has that name
 
 // Throws filesystem_error.
 void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
@@ -42,7 +41,7 @@ void move_earlier_attempt(const fs::path& folder, uint32_t attempt) {
   for (const fs::path& path : left) fs::rename(path, target / path.filename());
 }
 
-// A folder tree copied without the results of this and of other studies, and without what its .detignore names.
+// Copies a folder tree without the results of studies and without what its .detignore names.
 class TreeCopy {
  public:
   TreeCopy(fs::path root, const fs::path& run_dir)
@@ -61,15 +60,15 @@ class TreeCopy {
       try {
         only_results |= !copy_entry(entry, target / entry.path().filename());
       } catch (const fs::filesystem_error&) {
-        // Scripts and editors make and remove files beside the copy: one that is gone by now is none of the model's.
+        // Scripts and editors make and remove files during the copy. A file that is gone does not belong to the model.
         if (fs::exists(entry.symlink_status())) throw;
       }
     }
-    // dsat-results/ itself.
+    // This is dsat-results/ itself.
     if (only_results && source != root_ && fs::is_empty(target)) fs::remove(target);
   }
 
-  // False: it is a folder of results.
+  // Returns false for a folder of results.
   bool copy_entry(const fs::directory_entry& entry, const fs::path& to) const {
     const bool folder = entry.is_directory() && !entry.is_symlink();
     if (ignored_.ignores(entry.path().lexically_relative(root_), folder)) return true;
@@ -88,7 +87,7 @@ class TreeCopy {
     return fs::exists(folder / "dsat.db") || (fs::exists(run_dir_) && fs::equivalent(folder, run_dir_));
   }
 
-  // A link that leads out of the tree by a relative path ("../data") would lead elsewhere from the copy.
+  // A relative link that leads out of the tree ("../data") would lead elsewhere from the copy.
   void copy_link(const fs::path& link, const fs::path& to) const {
     fs::path leads_to = fs::read_symlink(link);
     const fs::path meant = (link.parent_path() / leads_to).lexically_normal();
@@ -115,7 +114,7 @@ void prepare_folder(const fs::path& run_dir, const TrialSpec& spec) {
         fmt::format("processes of an earlier run of trial {} are still alive: end them, then go on", spec.id));
   }
   try {
-    // What an earlier attempt put in the place of its folder goes; a link is not followed.
+    // Removes what an earlier attempt put in the place of its folder, without following a link.
     if (const auto found = fs::symlink_status(folder); fs::exists(found) && !fs::is_directory(found))
       fs::remove(folder);
     fs::create_directories(folder);
@@ -140,7 +139,7 @@ FolderLock::~FolderLock() {
 
 bool wait_until_unlocked(const fs::path& trial_dir) {
   constexpr std::chrono::milliseconds kPause{5};
-  constexpr int kTries = 2000;  // ten seconds: a killed process goes as soon as its device driver lets it
+  constexpr int kTries = 2000;  // ten seconds, since a device driver may delay the end of a killed process
   for (int i = 0; i < kTries; ++i) {
     if (!FolderLock(trial_dir).is_held_by_other()) return true;
     std::this_thread::sleep_for(kPause);
@@ -148,7 +147,7 @@ bool wait_until_unlocked(const fs::path& trial_dir) {
   return false;
 }
 
-// Not synced: after a power cut the trial runs again, and what ended well is in the journal.
+// The file is not synced: after a power loss the trial runs again, and completed trials are in the journal.
 void write_exit(const RunFacts& facts, const TrialEnd& end) {
   const auto number = [](int value, bool there) { return there ? Json(value) : Json(); };
   const Json json{{"trial", facts.id},
@@ -183,11 +182,11 @@ std::optional<RunFacts> read_exit(const fs::path& trial_dir, const TrialSpec& sp
     facts.seen_outcome = json.at("outcome").get<std::string>();
     return facts;
   } catch (const std::exception&) {
-    return std::nullopt;  // not of this version, or damaged: the other files have to do
+    return std::nullopt;  // written by another version, or damaged; the other files have to be enough
   }
 }
 
-// A trial in a copied folder may hold a whole source tree: what moves is near the top of it, and comes first.
+// The folder may hold a whole source tree. Files that change are near its top, so the top comes first.
 uint64_t progress_mark(const fs::path& trial_dir) {
   constexpr int kMaxFiles = 10000, kDeepest = 16;
   uint64_t mark = 0xCBF29CE484222325u;
@@ -217,7 +216,7 @@ void copy_into(const fs::path& target, const fs::path& model, const std::vector<
     TreeCopy(model, run_dir).to(target);
     for (const fs::path& include : includes) {
       const fs::path to = target / (include.has_filename() ? include : include.parent_path()).filename();
-      if (fs::exists(to)) continue;  // it is one of the model's own files
+      if (fs::exists(to)) continue;  // the model has a file of this name
       if (fs::is_directory(include)) {
         TreeCopy(include, run_dir).to(to);
       } else {

@@ -1,5 +1,4 @@
-// Writes the protocol's section into a trial's configuration, and names the trial, its port and its devices in the
-// environment.
+// Adds the protocol's section to a trial's configuration. The environment names the trial, its port and its devices.
 #include "runner/trial_inputs.h"
 
 #include <fmt/format.h>
@@ -20,14 +19,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A step whose scaled gradients overflow in fp16 updates nothing, and with the usual first scale of 2^16 those are the
-// first steps: all that a trial has. Hardly any overflows at 2^8, which a trial's few steps cannot halve down to the
-// usual least scale of 1, where DeepSpeed gives up. A least scale of the user's own leaves no such room.
+// In fp16, a step whose scaled gradients overflow updates nothing. With the usual first scale of 2^16 these are the
+// first steps, which are all that a trial has. With 2^8 hardly any step overflows, and the few steps of a trial cannot
+// halve it down to the usual minimum of 1, where DeepSpeed gives up. A larger minimum set by the user leaves no such
+// room.
 void begin_at_a_low_loss_scale(Json& config) {
   constexpr const char* kPower = "fp16.initial_scale_power";
   constexpr int kTrialPower = 8, kDefaultPower = 16;
   const Json* enabled = config::find(config, "fp16.enabled");
-  if (enabled == nullptr || *enabled == false) return;  // "auto": the Trainer fills in this key alone
+  if (enabled == nullptr || *enabled == false) return;  // "auto": the Trainer fills in only this key
   const bool is_dynamic = config::number_at(config, "fp16.loss_scale").value_or(0) == 0;
   const bool has_room = config::number_at(config, "fp16.min_loss_scale").value_or(1) <= 1;
   if (is_dynamic && has_room && config::number_at(config, kPower).value_or(kDefaultPower) > kTrialPower) {
@@ -37,7 +37,7 @@ void begin_at_a_low_loss_scale(Json& config) {
 
 constexpr const char* kCudaOrder = "CUDA_DEVICE_ORDER";
 
-// By default CUDA counts the fastest device first, so indices that the caller gives mean that order.
+// By default CUDA counts the fastest device first, so indices given by the caller follow that order.
 bool names_cuda_order(const Environment& caller) {
   const std::string devices = get_variable(caller, "CUDA_VISIBLE_DEVICES").value_or("");
   const size_t first = devices.find_first_not_of(' ');
@@ -45,7 +45,7 @@ bool names_cuda_order(const Environment& caller) {
   return are_indices || get_variable(caller, kCudaOrder).has_value();
 }
 
-// Where DeepSpeed swaps to, by key.
+// Returns the folders to which DeepSpeed swaps, by key.
 std::vector<std::pair<std::string, fs::path>> own_swap_folders(const Json& config, const fs::path& trial_dir) {
   const std::string own =
       fmt::format("dsat-trial-{}-{:x}", trial_dir.filename().string(), std::hash<std::string>{}(trial_dir.string()));
@@ -63,11 +63,12 @@ std::vector<std::pair<std::string, fs::path>> own_swap_folders(const Json& confi
 Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
   Json config = spec.config;
   if (asks_for_flops_report(config)) config["flops_profiler"]["output_file"] = (trial_dir / kFlopsReportFile).string();
-  // Every step is worth a line (step_log.h); what the user has set stays. DeepSpeed before 0.19.3 ignores the second.
+  // A line is printed for every step (step_log.h), unless the user has set the keys. DeepSpeed before 0.19.3 ignores
+  // the second.
   if (!config.contains("steps_per_print")) config["steps_per_print"] = 1;
   if (!config.contains("log_level")) config["log_level"] = "info";
-  config::train_at_full_difficulty(config);  // the few steps of a trial are to need what the last ones need
-  begin_at_a_low_loss_scale(config);         // and to do what the later ones do
+  config::train_at_full_difficulty(config);  // a trial's few steps must need as much as the last steps
+  begin_at_a_low_loss_scale(config);         // a trial's few steps must do the same as later steps
   for (const auto& [key, folder] : own_swap_folders(config, trial_dir)) config::set(config, key, folder.string());
   Json& section = config["autotuning"];
   if (!section.is_object()) section = Json::object();
@@ -81,14 +82,14 @@ Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialM
     info["profile"] = true;
     section["model_info_path"] = (trial_dir / kModelInfoFile).string();
   } else if (section.contains("model_info") && section["model_info"].is_object()) {
-    section["model_info"]["profile"] = false;  // or the engine would leave after one forward pass
+    section["model_info"]["profile"] = false;  // otherwise the engine exits after one forward pass
   }
   return config;
 }
 
 void remove_swap_folders(const Json& config, const fs::path& trial_dir) {
   for (const auto& [key, folder] : own_swap_folders(config, trial_dir)) {
-    std::error_code ignored;  // one on another host is not here
+    std::error_code ignored;  // a folder on another host is not here
     if (folder.is_absolute()) fs::remove_all(folder, ignored);
   }
 }
@@ -100,15 +101,15 @@ Environment trial_variables(const TrialSpec& spec, const fs::path& trial_dir, ui
   set_variable(variables, "DSAT_TRIAL_DIR", trial_dir.string());
   set_variable(variables, "DSAT_DS_CONFIG", (trial_dir / kConfigFile).string());
   set_variable(variables, "MASTER_PORT", fmt::to_string(port));
-  // Python keeps lines of a file back until there are enough of them: a trial would seem to be silent, and lose those
-  // of its end when it is ended.
+  // Python buffers lines that it writes to a file. The trial would seem silent, and would lose its last lines when it
+  // is ended.
   if (!get_variable(caller, "PYTHONUNBUFFERED")) set_variable(variables, "PYTHONUNBUFFERED", "1");
-  // On several hosts the launcher gives each of them its own.
+  // On several hosts the launcher sets the devices of each host.
   const bool elsewhere = std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return !slot.host.empty(); });
   if (const char* name = visibility_variable(backend); name != nullptr && !elsewhere) {
     set_variable(variables, name, id_list(slots));
     if (backend == Backend::cuda && !names_cuda_order(caller)) {
-      set_variable(variables, kCudaOrder, "PCI_BUS_ID");  // as nvidia-smi counts
+      set_variable(variables, kCudaOrder, "PCI_BUS_ID");  // the order of nvidia-smi
     }
   }
   return variables;

@@ -1,5 +1,4 @@
-// What a trial is given: its configuration and the variables of its environment.
-//
+// Makes a trial's configuration and the variables of its environment.
 // Threading: any; nothing is shared. Errors: none.
 #ifndef DSAT_HOST_RUNNER_TRIAL_INPUTS_H_
 #define DSAT_HOST_RUNNER_TRIAL_INPUTS_H_
@@ -15,20 +14,19 @@
 
 namespace dsat::host {
 
-// The user's configuration as the trial gets it: with the protocol's `autotuning` section, the user's own keys of it
-// kept, and with folders of its own to swap to: DeepSpeed empties such a folder when it starts.
+// Returns the user's configuration with the protocol's `autotuning` section, which keeps the user's keys, and with the
+// trial's own swap folders, because DeepSpeed empties a swap folder when it starts.
 Json trial_config(const TrialSpec& spec, const std::filesystem::path& trial_dir, const TrialMeasurement& measurement);
 
-// Removes the folders below `nvme_path` that a trial with this configuration of the user's had of its own: DeepSpeed
-// leaves what it swapped there.
+// Removes the trial's own swap folders below `nvme_path`, in which DeepSpeed leaves its files.
 void remove_swap_folders(const Json& config, const std::filesystem::path& trial_dir);
 
-// DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT, PYTHONUNBUFFERED, the backend's visibility variable and,
-// where `caller`'s own variables leave it open, the order in which CUDA counts devices.
+// Returns DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT, PYTHONUNBUFFERED, the backend's visibility
+// variable and, if `caller` does not set it, CUDA's order of devices.
 Environment trial_variables(const TrialSpec& spec, const std::filesystem::path& trial_dir, uint16_t port,
                             Backend backend, const std::vector<Slot>& slots, const Environment& caller);
 
-// The place of a trial's only process, where `caller` gives it none.
+// Returns the variables of the only rank, if `caller` sets none of them.
 Environment lone_rank(const Environment& caller);
 
 }  // namespace dsat::host

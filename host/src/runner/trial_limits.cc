@@ -1,5 +1,5 @@
-// The limits of a running trial: its timeout (--trial-timeout), and how long it may write nothing
-// (--no-progress-timeout). One that goes beyond is ended, and the limit is the reason of its outcome.
+// A running trial has two limits: its timeout (--trial-timeout), and the time without output (--no-progress-timeout). A
+// trial that passes one is ended, and the limit is the reason of its outcome.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void TrialRunner::watch_limits(uint64_t id, Running& trial) {
   const auto now = loop_.now();
   trial.last_progress = now;
   trial.progress = progress_mark(trial.facts.trial_dir);
-  // One that trains further has as much more time as it has more steps.
+  // A trial with more steps gets proportionally more time.
   const auto limit = options_.trial_timeout * (trial.facts.end_profile_step + 1) / (options_.end_profile_step + 1);
   trial.timers.push_back(loop_.at(now + limit, [this, id, limit] {
     time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(limit)));
@@ -26,7 +26,7 @@ void TrialRunner::watch_limits(uint64_t id, Running& trial) {
   look_for_progress(id);
 }
 
-// A script that has measured and only hangs at its exit would hold its devices for the whole of the limit.
+// A script that has measured and then hangs at exit would hold its devices until the limit.
 std::chrono::milliseconds TrialRunner::patience_with(const Running& trial) const {
   std::error_code error;
   const bool has_result = fs::exists(trial.facts.trial_dir / kMetricsFile, error) ||
@@ -51,7 +51,7 @@ void TrialRunner::look_for_progress(uint64_t id) {
     }
     return time_out(id, std::move(reason));
   }
-  // Often enough to be off by a quarter at most, seldom enough to cost nothing.
+  // The check is late by a quarter of the limit at most, and rare enough to cost nothing.
   constexpr std::chrono::milliseconds kLongest{10000}, kShortest{5};
   const auto interval = std::clamp(patience_with(trial) / 4, kShortest, kLongest);
   trial.timers.push_back(loop_.at(now + interval, [this, id] { look_for_progress(id); }));

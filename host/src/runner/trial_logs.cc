@@ -1,5 +1,4 @@
-// Lists the log files below a trial's folder and reads the end of each.
-// The bytes are shared out among the ranks' files, so that a thousand of them cost no more than a few.
+// The number of bytes read is divided among the ranks' files, so a thousand files cost no more than a few.
 #include "runner/trial_logs.h"
 
 #include <fmt/format.h>
@@ -20,12 +19,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Enough for the tracebacks of many ranks; the rank that ran out of memory is often not the last one to write.
+// Enough for the tracebacks of many ranks, since the rank that ran out of memory is often not the last one to write.
 constexpr size_t kStreamBytes = 256 * 1024;
-// Bytes of all ranks' files together, and of one of them at least.
+// The bytes of all ranks' files together, and the least of one file.
 constexpr size_t kRankBytes = 4 * 1024 * 1024, kLeastRankBytes = 8 * 1024;
 constexpr size_t kMostRankFiles = 1024;
-constexpr int kDeepest = 5;          // torchrun's are rank_logs/<run>/attempt_0/<rank>/stderr.log
+constexpr int kDeepest = 5;          // torchrun's files are rank_logs/<run>/attempt_0/<rank>/stderr.log
 constexpr int kMostEntries = 10000;  // a trial may leave a whole data set in its folder
 
 bool is_named(const std::string& name, std::initializer_list<const char*> names) {
@@ -39,7 +38,7 @@ LogStream stream_of(const fs::path& file) {
   return LogStream::both;
 }
 
-// deepspeed's <time>_rank3.log, torchrun's <run>/attempt_0/3/stderr.log.
+// Finds the rank in deepspeed's <time>_rank3.log and torchrun's <run>/attempt_0/3/stderr.log.
 std::optional<int> rank_of(const std::string& name) {
   static const RE2 of_file(R"(rank[_-]?(\d+)[^/\d]*$)", RE2::Latin1);
   static const RE2 of_folder(R"(/(\d+)/std(?:err|out)\.log$)", RE2::Latin1);
@@ -48,7 +47,7 @@ std::optional<int> rank_of(const std::string& name) {
   return found ? std::optional<int>(rank) : std::nullopt;
 }
 
-// Files below the trial's folder that hold output, in the order of their names; its two streams are not among them.
+// Returns the files below the trial's folder that hold output, sorted by name, without the trial's own two streams.
 std::vector<fs::path> find_rank_logs(const fs::path& trial_dir, TrialLogs& found) {
   std::vector<fs::path> files;
   std::error_code error;

@@ -1,5 +1,5 @@
-// Reads /proc: each process's parent, session and state from its stat, the mark from its environment. A second pass
-// adds the children of those that belong, until there are no more.
+// Reads in /proc each process's parent, session and state (stat) and its mark (environ). Then adds children of the
+// trial's processes until there are no more.
 #include "runner/trial_processes.h"
 
 #include <dirent.h>
@@ -29,7 +29,7 @@ struct Seen {
   std::string name;
 };
 
-// What fits into `most` bytes; files of /proc give no size and may be gone.
+// Reads at most `most` bytes. Files in /proc have no size and may be gone.
 std::string read_proc(pid_t pid, const char* file, size_t most) {
   const int fd = open(fmt::format("/proc/{}/{}", pid, file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return "";
@@ -46,7 +46,7 @@ std::string read_proc(pid_t pid, const char* file, size_t most) {
   return text;
 }
 
-// The name in the stat may hold anything, ')' too.
+// The name in the stat may contain any character, even ')'.
 bool read_stat(pid_t pid, Seen& seen) {
   const std::string stat = read_proc(pid, "stat", 4096);
   const size_t begin = stat.find('('), end = stat.rfind(')');
@@ -74,7 +74,7 @@ std::map<pid_t, Seen> all_processes() {
   return all;
 }
 
-// Kernel threads run none, and other users' processes do not show theirs.
+// Kernel threads have no program, and processes of other users do not show theirs.
 bool shows_a_program(pid_t pid) {
   char target;
   return readlink(fmt::format("/proc/{}/exe", pid).c_str(), &target, 1) > 0;
@@ -82,11 +82,11 @@ bool shows_a_program(pid_t pid) {
 
 bool has_arguments(pid_t pid) { return !read_proc(pid, "cmdline", 1).empty(); }
 
-// The environment that a process was started with stays readable for its user as long as it lives. Only while it
-// begins another program it shows none for a moment, and no arguments either: then it is read again.
+// A process's user can read its first environment as long as it lives. Only while the process begins another program,
+// its environment and arguments are empty for a moment; then it is read again.
 std::string read_environment(pid_t pid) {
   constexpr size_t kMostBytes = size_t{4} << 20;  // more than a kernel takes
-  constexpr int kMostLooks = 100;                 // a busy machine may let it wait right then
+  constexpr int kMostLooks = 100;                 // a busy machine may delay the process at that moment
   std::string environment = read_proc(pid, "environ", kMostBytes);
   for (int look = 0; environment.empty() && look < kMostLooks && shows_a_program(pid); ++look) {
     const bool had_arguments = has_arguments(pid);
@@ -109,7 +109,7 @@ std::string resolved(const std::filesystem::path& path) {
 
 bool is_dead(const Seen& seen) { return seen.state == 'Z' || seen.state == 'X'; }
 
-// A child of this process that it has not started: its parents are dead, the nearest subreaper among them too.
+// Whether a process is a child that this process did not start: its parents are dead, and so is the nearest subreaper.
 bool is_inherited(pid_t pid, const Seen& seen) {
   return seen.parent == getpid() && seen.session != getsid(0) && !Subprocess::is_own(pid);
 }
@@ -156,7 +156,7 @@ std::vector<pid_t> TrialProcesses::kill_all() {
   std::vector<pid_t> found = alive();
   for (const pid_t pid : found) {
     kill(pid, SIGKILL);
-    kill(pid, SIGCONT);  // a traced one may stand still at its end
+    kill(pid, SIGCONT);  // a traced process may be stopped at its end
     if (pid != launcher_) killed_.insert(pid);
   }
   for (auto it = killed_.begin(); it != killed_.end();) {

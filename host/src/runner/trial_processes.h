@@ -1,10 +1,10 @@
-// The processes of one trial, found without dsat-launch: the trial may have killed or stopped it.
+// Finds the processes of a trial without dsat-launch, which the trial may have killed or stopped.
 //
-// A process belongs to a trial when its environment holds the trial's mark, when it is in the session of the trial's
-// dsat-launch, or when a process that belongs started it. What has lost its parent becomes a child of the host, which
-// is a subreaper while trials run: such a child, that no part of the host has started and that left the host's session,
-// belongs to a trial whose dsat-launch is dead. Threading: control thread. Errors: none; what cannot be looked at does
-// not belong.
+// A process belongs to a trial if its environment has the trial's mark, if it is in the session of the trial's
+// dsat-launch, or if a process of the trial started it. A process that loses its parent becomes a child of the host,
+// which is a subreaper while trials run. If the host did not start such a child and it is not in the host's session, it
+// belongs to a trial whose dsat-launch is dead. Threading: control thread. Errors: none; a process that cannot be read
+// does not belong.
 #ifndef DSAT_HOST_RUNNER_TRIAL_PROCESSES_H_
 #define DSAT_HOST_RUNNER_TRIAL_PROCESSES_H_
 
@@ -19,51 +19,51 @@
 
 namespace dsat::host {
 
-// In every trial's environment; another for each attempt of each trial of each study. Whoever resumes a study finds by
-// it what the host before left running. Links in the path are followed: a study has the same marks by whatever path.
+// The variable in every trial's environment, with a different value for each attempt of each trial of each study. A
+// resumed study finds by it what the earlier host left running. Links in the path are resolved, so a study has the same
+// marks by whatever path.
 inline constexpr const char* kMarkVariable = "DSAT_TRIAL_MARK";
 std::string trial_mark(const std::filesystem::path& trial_dir, uint32_t attempt);
 
 class TrialProcesses {
  public:
   TrialProcesses() = default;
-  // The processes of one attempt of one trial. `launcher`: the process id of its dsat-launch, which leads its session;
-  // 0: unknown.
+  // The processes of one attempt. `launcher`: process id of its dsat-launch, which leads its session; 0: unknown.
   TrialProcesses(const std::filesystem::path& trial_dir, uint32_t attempt, pid_t launcher);
-  // Those of all trials of a study, whoever started them.
+  // The processes of all trials of a study, whoever started them.
   static TrialProcesses of_study(const std::filesystem::path& run_dir);
 
-  // Those that live; a zombie does not.
+  // Returns the live processes, without zombies.
   std::vector<pid_t> alive() const;
 
-  // Kills those that live, and reaps what this process has inherited of them (not dsat-launch itself). Those that lived
-  // a moment ago: call again until there is none.
+  // Kills the live processes, and reaps those that this process inherited (not dsat-launch). Returns the processes that
+  // were alive; call again until there is none.
   std::vector<pid_t> kill_all();
 
-  // The same until there is none, or for that long; those that are left.
+  // Kills until no process is left or the timeout is over. Returns the processes that are left.
   std::vector<pid_t> end_all(std::chrono::milliseconds timeout);
 
  private:
-  std::string variable_;  // as a process has it in its environment, from the zero before it on
+  std::string variable_;  // as it stands in a process's environment, with the zero before it
   pid_t launcher_ = 0;
-  unsigned long long began_ = 0;  // when dsat-launch did, in ticks since the machine's start
+  unsigned long long began_ = 0;  // start of dsat-launch, in ticks since the machine's start
   std::set<pid_t> killed_;
 };
 
-// What a host and its launchers left running when they were killed: it would use the devices of trials to come.
+// The result of ending what an earlier host and its launchers left running, which would use the devices of new trials.
 struct Reaped {
-  size_t ended = 0;             // processes that were killed, and are gone
-  std::vector<pid_t> are_left;  // that cannot be ended: in the kernel, or another user's by now
+  size_t ended = 0;             // processes that were killed and are gone
+  std::vector<pid_t> are_left;  // processes that cannot be ended: held by the kernel, or another user's
 };
 
-// Kills all of a study's, and what they start meanwhile, until none is left or its patience is. Blocks that long.
+// Kills all processes of a study and their children until none is left or `patience` is over. Blocks until then.
 Reaped end_processes_of_study(const std::filesystem::path& run_dir,
                               std::chrono::milliseconds patience = std::chrono::seconds(10));
 
-// "4711 (python3, state D), 4712 (...)": for people, the first few.
+// Returns the first few as text: "4711 (python3, state D), 4712 (...)".
 std::string describe_processes(const std::vector<pid_t>& processes);
 
-// While it lives, processes whose parents die become children of this one.
+// While it lives, processes whose parents die become children of this process.
 class Subreaper {
  public:
   Subreaper();

@@ -1,5 +1,5 @@
-// Prepares a trial's folder, has the engine start its processes, and reads the trial's end when the engine says that
-// they are gone. What a trial may take is in trial_limits.cc.
+// Prepares a trial's folder, lets the engine start its processes, and classifies the trial after they have ended. The
+// time limits are in trial_limits.cc.
 #include "runner/trial_runner.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ namespace {
 
 std::string pretty(const Json& json) { return config::text_of(json, 2) + "\n"; }
 
-// Empty: there is no such file.
+// Returns "" if there is no such file.
 std::string modified_at(const fs::path& file) {
   struct stat status {};
   if (stat(file.c_str(), &status) != 0) return {};
@@ -45,7 +45,7 @@ void write_file(const fs::path& file, const std::string& text) {
   write_file_atomically(file, text, Durability::renamed, Access::owner);
 }
 
-// Sets "NAME=value" entries in `environment`, in place of those of the same name.
+// Sets "NAME=value" entries in `environment`, replacing those of the same name.
 void set_variables(Environment& environment, const Environment& variables) {
   for (const std::string& variable : variables) {
     const size_t equals = variable.find('=');
@@ -53,7 +53,7 @@ void set_variables(Environment& environment, const Environment& variables) {
   }
 }
 
-// Does the folder hold a run of this very configuration? A journal that lost its last entries gives an id out again.
+// Whether the folder holds a run of this configuration. A journal that lost its last entries may use an id again.
 bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialMeasurement& measurement) {
   try {
     return config::identity(config::load_file(trial_dir / kConfigFile)) ==
@@ -63,13 +63,13 @@ bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialMeas
   }
 }
 
-// As the trial's own script noted it, where there is one; else empty.
+// Returns the start that the trial's script noted; empty: there is no note.
 std::string noted_start(const fs::path& folder, uint32_t attempt) {
   const auto note = read_note(folder, kStartedFile, attempt);
   return note && parse_rfc3339(note->time) ? note->time : "";
 }
 
-// As the hostfile calls them. Empty: trials run on this machine alone.
+// Returns the names in the hostfile. Empty: trials run only on this machine.
 std::vector<std::string> hosts_of(const SlotPlan& plan) {
   std::vector<std::string> hosts;
   bool here = false;
@@ -165,8 +165,8 @@ fs::path TrialRunner::make_cwd(const fs::path& folder) const {
   return cwd;
 }
 
-// Writes what the trial reads and what people run again; returns the variables that the trial gets beside the study's
-// environment.
+// Writes the files that the trial reads and that people use to run it again. Returns the trial's variables, without
+// those of the study's environment.
 Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
                                        const fs::path& cwd, bool has_hostfile) const {
   const fs::path& folder = trial.facts.trial_dir;
@@ -200,7 +200,7 @@ void TrialRunner::launch(const TrialSpec& spec, Running& trial) {
   engine_->launch(launch);
 }
 
-// The trial's files are written here, but for those that are the engine's.
+// Writes the trial's files, except those that the engine writes.
 Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) const {
   const fs::path& folder = trial.facts.trial_dir;
   Launch launch;
@@ -227,7 +227,7 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) con
   return launch;
 }
 
-// A trial that an earlier host started, in the folder that it made. Its port is whatever it was given then.
+// Takes over a trial that an earlier host started, in its folder and with its port.
 bool TrialRunner::adopt(const TrialSpec& spec) {
   const uint64_t id = spec.id;
   const fs::path folder = trial_folder(options_.run_dir, id);
@@ -251,7 +251,7 @@ bool TrialRunner::adopt(const TrialSpec& spec) {
   return false;
 }
 
-// Its limits begin to count when it runs again.
+// The trial's limits start again when it runs again.
 void TrialRunner::handle_waiting(uint64_t id) {
   Running& trial = running_.at(id);
   if (!trial.ending) cancel_timers(trial);
@@ -264,7 +264,7 @@ void TrialRunner::cancel_timers(Running& trial) {
 
 void TrialRunner::handle_start(uint64_t id) {
   Running& trial = running_.at(id);
-  if (!trial.ending) cancel_timers(trial);  // one that was stopped before it began keeps its grace
+  if (!trial.ending) cancel_timers(trial);  // a trial that was stopped before it started keeps its grace period
   if (!trial.start_is_known) trial.facts.started_at = utc_now();
   trial.start_is_known = true;
   report_start(trial);
@@ -298,7 +298,7 @@ void TrialRunner::end_processes(uint64_t id, Running& trial, bool at_once) {
 }
 
 void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
-  // Out of the map first: on_ended may start the next trial, with these slots.
+  // The trial leaves the map first, because on_ended may start the next trial on these slots.
   Running trial = std::move(running_.at(id));
   running_.erase(id);
   cancel_timers(trial);
@@ -322,15 +322,15 @@ void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   } catch (const Error& error) {
     end.warnings.emplace_back(error.what());
   }
-  // An engine's verdict on the infrastructure is one on the trial's hosts.
+  // An engine's infrastructure verdict is about the trial's hosts.
   watch_slots(end, trial.slots, end.infrastructure && ended.verdict && ended.verdict->infrastructure);
   watch_port(end, trial.slots);
   report_start(trial);
   if (on_ended) on_ended(end);
 }
 
-// A script that chooses its port itself, where no text of the command shows it, can run but once on a host. A message
-// without a port's number may be a stranger's doing; a second one is no chance.
+// If the script chooses a fixed port that the command does not show, only one trial can run on a host. One message
+// without a port number may be another program's fault; a second one is no chance.
 void TrialRunner::watch_port(const TrialEnd& end, const std::vector<Slot>& slots) {
   const bool may_be_chosen = end.taken_port == TakenPort::chosen || end.taken_port == TakenPort::unnamed;
   if (!may_be_chosen || one_at_a_time_ || !engine_->slots_name_hosts()) return;
@@ -353,14 +353,14 @@ void TrialRunner::watch_port(const TrialEnd& end, const std::vector<Slot>& slots
 void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slots, bool host_failed) {
   const SlotWatch::Finding finding = slot_watch_.add(end, slots, host_failed);
   engine_->restore(finding.restored);
-  // What waited may have come back meanwhile, where a trial had no other place.
+  // Waiting slots may have been given out already, if a trial had no other place.
   const bool are_kept = !finding.broken.empty() && engine_->withhold(finding.broken, options_.slots.shapes());
   if (!are_kept) return;
   broken_.insert(broken_.end(), finding.broken.begin(), finding.broken.end());
   if (on_notice) on_notice(finding.notice);
 }
 
-// The engine gives a broken slot only where nothing else has room for a trial.
+// The engine gives out a broken slot only if no other slot has room for a trial.
 void TrialRunner::tell_of_return(const std::vector<Slot>& slots) {
   const auto is_given = [&](const Slot& broken) {
     return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name() == broken.name(); });
@@ -396,8 +396,8 @@ std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {
   TrialEnd end = classify(facts);
   end.started_at = known ? known->started_at : noted_start(folder, spec.attempt);
   if (end.outcome == Outcome::completed) return end;
-  // Without exit.json no host saw its end: the host died, and the trial with it, at any point. Where it was seen to end
-  // in another way, a power loss has taken what the trial wrote.
+  // Without exit.json no host saw the end: host and trial may have died at any point. If the recorded outcome differs,
+  // a power loss destroyed what the trial wrote.
   const bool ended_by_itself =
       known && known->seen_outcome == to_string(end.outcome) && end.outcome != Outcome::stopped && !end.infrastructure;
   return ended_by_itself ? std::optional<TrialEnd>(std::move(end)) : std::nullopt;

@@ -1,7 +1,7 @@
 // Runs trials as processes, wherever an engine starts them: on this machine, on others, in a cluster's queue.
 //
-// Each has a folder, slots and a port of its own; docs/trial.md describes what a trial gets and how its end is read.
-// Threading: control thread only. Ownership: the runner owns its engine, which ends what still runs when it goes.
+// Each trial has its own folder, slots and port; docs/trial.md describes what a trial gets and how its outcome is
+// decided. Threading: control thread only. Ownership: the runner owns its engine, whose destructor ends running trials.
 // Errors: start() throws dsat::Error of the machine.
 #ifndef DSAT_HOST_RUNNER_TRIAL_RUNNER_H_
 #define DSAT_HOST_RUNNER_TRIAL_RUNNER_H_
@@ -35,7 +35,7 @@ struct TrialRunnerOptions : TrialSetup, TrialTimeouts, TrialMeasurement {
   std::filesystem::path python_package{};                          // the folder of the package dsat; empty: unknown
   std::filesystem::path probe{};                                   // the memory probe's folder; empty: none
   std::chrono::milliseconds term_grace{std::chrono::seconds(10)};  // between TERM and KILL
-  // What a trial that has written its result has in place of a longer no_progress_timeout.
+  // A trial that has written its result gets at most this instead of no_progress_timeout.
   std::chrono::milliseconds patience_after_result{std::chrono::minutes(1)};
 };
 
@@ -93,10 +93,10 @@ class TrialRunner : public Runner {
   PortPool ports_;
   std::map<uint64_t, Running> running_;
   bool has_abandoned_ = false;
-  bool one_at_a_time_ = false;  // trials met at a port that their script chooses
-  int unnamed_ports_ = 0;       // that were taken while other trials ran
+  bool one_at_a_time_ = false;  // trials had the same port, which their script chooses
+  int unnamed_ports_ = 0;       // messages about a taken port without its number, while other trials ran
   SlotWatch slot_watch_;
-  std::vector<Slot> broken_;  // those that people were given notice of
+  std::vector<Slot> broken_;  // broken slots that were reported
   std::unique_ptr<Engine> engine_;
 };
 

@@ -1,4 +1,5 @@
-// Writes run.sh from fixed parts; the command's words are quoted one by one. Reads the two notes, small JSON objects.
+// Writes run.sh from fixed parts; each word of the command is quoted. Reads the two notes, which are small JSON
+// objects.
 #include "runner/trial_script.h"
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A word of a command, in which the shell fills in the first node's name.
+// Quotes a word of a command, and replaces kFirstNode by the shell variable with the first node's name.
 std::string word(const std::string& text) {
   const size_t at = text.find(kFirstNode);
   if (at == std::string::npos) return shell_quote(text);
@@ -33,7 +34,7 @@ std::string words(const Argv& argv) {
   return line;
 }
 
-// "1,3": the places of a node's slots among the devices that the scheduler shows there, counted from one.
+// Returns "1,3" for each node: the places of its slots among the devices that the scheduler shows there, from 1.
 std::map<std::string, std::string> picks_by_node(const std::vector<Slot>& slots) {
   std::map<std::string, std::string> picks;
   for (const Slot& slot : slots) {
@@ -43,7 +44,7 @@ std::map<std::string, std::string> picks_by_node(const std::vector<Slot>& slots)
   return picks;
 }
 
-// One function that narrows the variables of visible devices to the slots of this node.
+// Returns a shell function that limits the variables of visible devices to this node's slots.
 std::string pick_function(const TrialScript& script) {
   if (!script.has_bound_devices) return "pick_devices() { :; }\n";
   std::string text = "pick_devices() {\n  case \"${SLURMD_NODENAME-}\" in\n";
@@ -60,13 +61,13 @@ std::string pick_function(const TrialScript& script) {
 )sh";
 }
 
-// How a rank that srun has started knows its place.
+// Sets the place of a rank that srun started.
 constexpr const char* kRankFunction = R"sh(become_rank() {
   export RANK="$SLURM_PROCID" LOCAL_RANK="$SLURM_LOCALID" WORLD_SIZE="$SLURM_NTASKS"
 }
 )sh";
 
-// What srun starts on the nodes of a job begins here.
+// srun starts the script with these arguments on the nodes of a job.
 constexpr const char* kSpreadPart = R"sh(if [ "${1-}" = rank ]; then
   shift
   pick_devices
@@ -80,7 +81,7 @@ if [ "${1-}" = node ]; then
 fi
 )sh";
 
-// The note's fixed part ends before what only one of the two notes has.
+// "$1" adds the fields that only the end note has.
 constexpr const char* kNoteFunction = R"sh(note() {
   printf '{"attempt": %s, "job": "%s", "step": "%s", "host": "%s", "pid": %s, "time": "%s"%s}\n' \
     "$attempt" "$job" "$step" "$host" $$ \
@@ -88,8 +89,9 @@ constexpr const char* kNoteFunction = R"sh(note() {
 }
 )sh";
 
-// How many processes the kernel has killed for want of memory, as kernel_oom_count.h counts: in a cgroup of version 2,
-// where a step of Slurm has those of all its tasks, or of version 1, or on this machine. 0: not to be known.
+// Counts the processes that the kernel killed for lack of memory, as in kernel_oom_count.h. In a cgroup of version 2
+// the count is for the step of Slurm with all its tasks; otherwise for a cgroup of version 1, or the machine. 0:
+// unknown.
 constexpr const char* kOomFunction = R"sh(oom_kills() {
   group=$(sed -n 's,\(/step_[^/]*\)/.*,\1,; s/^0:://p' /proc/self/cgroup)
   old_group=$(sed -n 's/^[0-9]*:memory://p' /proc/self/cgroup)
@@ -106,7 +108,8 @@ std::string hostfile_part(const TrialScript& script) {
   return fmt::format("for node in {}; do echo \"$node slots={}\"; done >{}\n", nodes, script.slots_per_node, file);
 }
 
-// The command, below dsat-launch where this node has it: what it leaves behind then ends with it, in whatever session.
+// Runs the command below dsat-launch if this node has it, so that all processes of the command end with it, in any
+// session.
 std::string command_part(const TrialScript& script) {
   std::string line;
   if (!script.spread.empty()) {
@@ -119,14 +122,14 @@ std::string command_part(const TrialScript& script) {
   return fmt::format("if [ -x {0} ]; then\n  {0} $$ {1} &\nelse\n  {1} &\nfi\n", launcher, line);
 }
 
-// Where the first node is: all ranks meet there.
+// Sets the address of the first node, where all ranks meet.
 std::string address_part(const TrialScript& script) {
   if (!script.first_address.empty()) return fmt::format("export MASTER_ADDR={}\n", shell_quote(script.first_address));
   if (script.spread.empty() && !script.writes_hostfile) return "";
   return "MASTER_ADDR=$(hostname)\nexport MASTER_ADDR\n";
 }
 
-// Everything that stands before the command.
+// Returns the part of the script before the command.
 std::string preparation(const TrialScript& script) {
   const Launch& launch = script.launch;
   const auto in_folder = [&](const char* name) { return shell_quote((launch.folder / name).string()); };
@@ -136,7 +139,7 @@ std::string preparation(const TrialScript& script) {
     text += fmt::format("export {}={}\n", variable.substr(0, equals), shell_quote(variable.substr(equals + 1)));
   }
   text += address_part(script);
-  // Since 22.05 srun does not take it over by itself.
+  // Since 22.05 srun does not use this variable by itself.
   if (!script.spread.empty()) {
     text += "[ -z \"${SLURM_CPUS_PER_TASK-}\" ] || export SRUN_CPUS_PER_TASK=\"$SLURM_CPUS_PER_TASK\"\n";
   }
@@ -168,9 +171,9 @@ std::string text_of(const TrialScript& script) {
   }
   text += preparation(script);
   text += "oom_kills_before=$(oom_kills)\n";
-  // A shell that waits in the foreground runs its trap only after the command has ended. The trap comes after the
-  // command: what the shell forks has its traps until it is itself, and a signal in between would be lost. One that
-  // comes before the trap ends the shell, and dsat-launch the command.
+  // A shell that waits in the foreground runs its trap only after the command has ended, so the command runs in the
+  // background. The trap is set after the command starts: a forked shell keeps its parent's traps until it runs the
+  // command, and would lose a signal. A signal before the trap ends the shell, and thereby the command.
   text += "signalled=false\n" + command_part(script) + "child=$!\n";
   text += "trap 'signalled=true; kill -TERM \"$child\" 2>/dev/null' TERM INT HUP\nwait \"$child\"; status=$?\n";
   text += "while kill -0 \"$child\" 2>/dev/null; do wait \"$child\"; status=$?; done\n";
@@ -204,7 +207,7 @@ std::optional<ScriptNote> parse_note(const std::string& text, uint32_t attempt) 
     note.kernel_oom_kills = config::whole_number_at<int>(json, "oom_kills").value_or(0) > 0;
     return note;
   } catch (const std::exception&) {
-    return std::nullopt;  // torn, or of somebody else: as if it were not there yet
+    return std::nullopt;  // incomplete, or another program's: as if there were no note yet
   }
 }
 
