@@ -1,17 +1,17 @@
 /* dsat-launch HOST_PID COMMAND [ARGUMENT...]
  *
- * Stands between dsat's host and a trial's command, so that the end of this one process means the end of the whole
- * tree, whoever dies first:
- *   - the command runs in a process group of its own; SIGTERM, SIGINT and SIGHUP are passed on to it as SIGTERM,
- *     and one that is stopped is woken for it;
- *   - SIGUSR1, and the death of the host (kill -9 included), kill everything at once;
- *   - when the command has ended, every process that it left behind, in whatever session, is killed and reaped; after
- *     a SIGTERM only when its group has ended, too, or SIGUSR1 comes: the ranks of a command that dies of it have time;
- *   - the shared memory that DeepSpeed never removes is removed;
- *   - then this ends as the command did: with its exit status, or by its signal.
- * Descriptor 3, if there is one, is kept until then and from the command: the host's lock on the trial's folder.
- * Exit status of its own: 126 the command cannot be executed, 127 there is no such command (printed on stderr), 125
- * this program itself failed. It needs no library but libc and starts in about a millisecond.
+ * Runs a trial's command between the host and the command. When this process has ended, the whole process tree has
+ * ended, whoever dies first:
+ *   - The command runs in its own process group. SIGTERM, SIGINT and SIGHUP are passed on to it as SIGTERM, after
+ *     SIGCONT for a stopped command.
+ *   - SIGUSR1, and the death of the host (even by kill -9), kill everything at once.
+ *   - After the command has ended, every process that it left, in any session, is killed and reaped. After a SIGTERM
+ *     this waits until the command's group has ended or SIGUSR1 comes, so that the ranks have time to end.
+ *   - Shared memory that DeepSpeed leaves is removed.
+ *   - Then this process ends like the command: with its exit status, or by its signal.
+ * Descriptor 3, if open, is the host's lock on the trial's folder. It stays open until the end, but not in the command.
+ * Own exit status: 126 the command cannot be executed, 127 there is no such command (with a message on stderr), 125
+ * this program failed. It needs only libc and starts in about a millisecond.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -40,10 +40,10 @@ static void die(const char* what) {
   exit(kOwnFailure);
 }
 
-/* Runs in the child: becomes the command, or writes the reason why it could not into the pipe to the parent. */
+/* Runs in the child: becomes the command, or writes the reason for failing into the pipe to the parent. */
 static void become_command(char** argv, const sigset_t* mask, pid_t launcher, int report) {
   setpgid(0, 0);
-  /* Should even this launcher be killed, the command itself does not outlive it. */
+  /* If this launcher is killed, the command is killed too. */
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(kOwnFailure);
   sigprocmask(SIG_SETMASK, mask, NULL);
@@ -54,7 +54,7 @@ static void become_command(char** argv, const sigset_t* mask, pid_t launcher, in
   _exit(kNotFound);
 }
 
-/* A machine that is short of processes has some again soon: ten seconds are waited for one. */
+/* Waits up to ten seconds for a process if the machine has none to spare. */
 static pid_t fork_patiently(void) {
   const struct timespec pause = {0, 200 * 1000 * 1000};
   for (int tries = 50;; --tries) {
@@ -85,7 +85,7 @@ static void start_command(char** argv, const sigset_t* mask) {
   exit(error == ENOENT ? kNotFound : kCannotExecute);
 }
 
-/* Reaps what has ended. 0: no process is left below this one. */
+/* Reaps ended processes. 0: no process is left below this one. */
 static int reap(void) {
   for (;;) {
     int status = 0;
@@ -99,10 +99,10 @@ static int reap(void) {
   }
 }
 
-/* Is any process of the command's group left? Those that lost their parent are children of this one. */
+/* Whether a process of the command's group is left. A process that lost its parent is a child of this one. */
 static int group_lives(void) { return kill(-command_pid, 0) == 0 || errno == EPERM; }
 
-/* The parent of a process, from /proc/PID/stat; 0 when it is gone. The name in it may hold anything, ')' too. */
+/* The parent of a process, from /proc/PID/stat; 0: it is gone. The name in the file may contain ')'. */
 static pid_t parent_of(const char* pid) {
   char path[300], text[512];
   snprintf(path, sizeof path, "/proc/%s/stat", pid);
@@ -117,7 +117,7 @@ static pid_t parent_of(const char* pid) {
   return after_name != NULL && sscanf(after_name + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-/* Kills the direct children. Theirs are then adopted here (this is their reaper) and come next. */
+/* Kills the direct children. Their children become children of this subreaper and are killed next. */
 static void kill_children(void) {
   DIR* proc = opendir("/proc");
   if (proc == NULL) return;
@@ -137,7 +137,7 @@ static void kill_and_reap_all(const sigset_t* watched) {
   }
 }
 
-/* Does a name end with "_PORT_RANK"? */
+/* Whether a name ends with "_PORT_RANK". */
 static int is_of_port(const char* name, const char* port) {
   const char* end = name + strlen(name);
   while (end > name && isdigit((unsigned char)end[-1])) --end;
@@ -146,10 +146,10 @@ static int is_of_port(const char* name, const char* port) {
   return end[-2 - (ptrdiff_t)length] == '_' && strncmp(end - 1 - length, port, length) == 0;
 }
 
-/* DeepSpeed's ranks on processors share a buffer of 69 MB each and leave it (csrc/cpu/comm/shm.cpp, 0.14.5): its name
- * is deepspeed_allreduce_buffer_UID_ADDRESS_PORT_RANK. The port is this trial's alone, and no process is left. */
+/* DeepSpeed's ranks on processors leave a buffer of 69 MB each (csrc/cpu/comm/shm.cpp, 0.14.5), named
+ * deepspeed_allreduce_buffer_UID_ADDRESS_PORT_RANK. Only this trial has the port, and no process of it is left. */
 static void remove_shared_buffers(void) {
-  if (getenv("DSAT_TRIAL_ID") == NULL) return; /* not a trial: the port is that of whoever started this */
+  if (getenv("DSAT_TRIAL_ID") == NULL) return; /* not a trial: the port belongs to another program */
   const char* port = getenv("MASTER_PORT");
   DIR* folder = port != NULL && *port != '\0' ? opendir("/dev/shm") : NULL;
   if (folder == NULL) return;
@@ -162,11 +162,11 @@ static void remove_shared_buffers(void) {
   closedir(folder);
 }
 
-/* Ends as the command did, so that the host sees its exit status and its signal apart. */
+/* Ends like the command, so that the host sees the same exit status or signal. */
 static int end_like_command(void) {
   if (WIFEXITED(command_status)) return WEXITSTATUS(command_status);
   const int signal_number = WTERMSIG(command_status);
-  const struct rlimit no_core = {0, 0}; /* the core is the command's, not this program's */
+  const struct rlimit no_core = {0, 0}; /* only the command's core is of interest */
   setrlimit(RLIMIT_CORE, &no_core);
   signal(signal_number, SIG_DFL);
   sigset_t only;

@@ -1,27 +1,25 @@
-"""dsat's memory probe: at a rank's end it leaves a small file with the memory that the rank took, and with the samples
-that its batches held.
+"""dsat's memory probe: at a rank's end it writes a small file with the rank's peak memory and its batch sizes.
 
-dsat puts this folder first on PYTHONPATH of a trial, so every Python of it runs this file at its start; outside of a
-trial it does nothing. It imports nothing but what Python has loaded by then, prints nothing, and no failure of its own
-reaches the script. The syntax is that of Python 2.7 and 3 alike: a trial may run any Python. docs/probe.md has the
-rest.
+dsat puts this folder first on a trial's PYTHONPATH, so every Python of the trial runs this file at its start. Outside a
+trial it does nothing. It imports only modules that Python has loaded already, prints nothing, and its failures never
+reach the script. The syntax is valid in Python 2.7 and 3, since a trial may run any Python. docs/probe.md has more.
 """
 import atexit
 import os
 import sys
 
 SCHEMA = 1
-# Where torch keeps peak counters: torch.cuda (ROCm too), torch.xpu, torch.npu, and the modules that reset them.
+# Modules with torch's peak counters and their reset functions: torch.cuda (ROCm too), torch.xpu, torch.npu.
 ALLOCATORS = {"torch.cuda.memory": "cuda", "torch.xpu.memory": "xpu", "intel_extension_for_pytorch.xpu.memory": "xpu",
               "torch_npu.npu.memory": "npu"}
-# Where torch makes batches, and of how many sizes the file tells.
+# The module in which torch makes batches, and the number of batch sizes that the file can hold.
 LOADERS, MOST_BATCH_SIZES = "torch.utils.data.dataloader", 8
-# The environment of a process names the rank that it, or a process above it, is, once that one has imported torch.
+# The environment variable with the rank of this process or of one above it. It is set when torch is imported.
 CLAIM = "DSAT_PROBE_RANK"
 
 
 def place():
-    """Which rank the environment says: launchers set RANK and LOCAL_RANK, a pod sets RANK alone."""
+    """The rank by the environment: launchers set RANK and LOCAL_RANK, a pod sets only RANK."""
     return os.environ.get("RANK", "") + "/" + os.environ.get("LOCAL_RANK", "")
 
 
@@ -31,50 +29,50 @@ class Probe(object):
         self.pid = os.getpid()
         self.place = place()
         self.rank = os.environ.get("RANK")
-        # A rank's own helpers (compilers, spawned workers) start with its variables.
+        # Helpers of a rank (compilers, spawned workers) start with its variables.
         self.is_helper = self.place != "/" and os.environ.get(CLAIM) == self.place
-        self.group = None  # the process group of this process, once it has ended
+        self.group = None  # the process group of this process, after its end
         self.earlier = {}  # kind of device -> largest (allocated, reserved) before the counters were reset
-        self.batches = {}  # samples that a loader is to put into a batch -> (the most that one held, number of batches)
+        self.batches = {}  # requested batch size -> (most samples in one batch, number of batches)
 
     def claim(self):
         os.environ[CLAIM] = self.place
 
     def leave(self):
-        """Registered with atexit."""
+        """Runs at exit (atexit)."""
         try:
             name, report = self.report()
             if name is not None and peak_of(as_json(report)) >= self.peak_before(name):
                 self.write(name, as_json(report))
-        except BaseException:  # a second Ctrl-C too: the script has ended, nothing of this may show
+        except BaseException:  # even a second Ctrl-C: the script has ended, so no error may show
             pass
 
     def peak_before(self, name):
-        """Of a process that had this rank before: a helper's, or an earlier step's of the script."""
+        """The peak of an earlier process of this rank: a helper, or an earlier step of the script."""
         try:
             with open(os.path.join(self.folder, name)) as file:
                 return peak_of(file.read())
-        except Exception:  # there was none
+        except Exception:  # there is no such file
             return 0
 
     def write(self, name, text):
-        # Another file first: the host never sees half of one.
+        # A temporary file is renamed, so that the host never sees a half-written one.
         temporary = os.path.join(self.folder, ".%s.%d" % (name, os.getpid()))
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
-            os.fchmod(file, os.fstat(file).st_mode & 0o777 | 0o400)  # the host reads it, whatever the script's umask
+            os.fchmod(file, os.fstat(file).st_mode & 0o777 | 0o400)  # readable for the host, whatever the umask
             os.write(file, text.encode("ascii", "replace"))
         finally:
             os.close(file)
         os.rename(temporary, os.path.join(self.folder, name))
 
     def report(self):
-        """The name of this process's file and what belongs in it; no name: it is no rank."""
+        """The name and the contents of this process's file; no name: the process is no rank."""
         torch = sys.modules.get("torch")
         if torch is None:
             return None, None
         group = process_group() or (self.group if self.group is not None and self.group.pid == os.getpid() else None)
-        is_forked = os.getpid() != self.pid  # with all that its parent had, the process group too
+        is_forked = os.getpid() != self.pid  # it has its parent's state, the process group too
         is_inner = is_forked or ((self.is_helper or is_worker()) and group is None)
         if is_inner and place() == self.place:
             return None, None
@@ -104,7 +102,7 @@ class Probe(object):
         return [(str(size), [("samples", samples), ("count", count)]) for size, (samples, count) in often] or None
 
     def device(self, torch):
-        """The most used device of this process, None without one."""
+        """The most used device of this process; None: it uses none."""
         used = []
         for kind in sorted(set(ALLOCATORS.values())):
             module = getattr(torch, kind, None)
@@ -130,12 +128,12 @@ class Probe(object):
         ]
 
     def keep_peaks(self, module):
-        """DeepSpeed's memory reports reset torch's peak counters: what they held before is noted first."""
+        """Keeps torch's peaks before DeepSpeed's memory reports reset them."""
         reset, kind = module.reset_peak_memory_stats, ALLOCATORS[module.__name__]
 
         def reset_peak_memory_stats(*arguments, **named):
             try:
-                # Whatever device is meant: a rank has one, and the current one is asked for without a number.
+                # A rank uses one device, so the values for any device are combined.
                 stats = module.memory_stats(*arguments, **named)
                 self.earlier[kind] = peaks(stats, self.earlier.get(kind))
             except Exception:
@@ -146,7 +144,7 @@ class Probe(object):
         module.reset_peak_memory_stats = reset_peak_memory_stats
 
     def keep_group(self, module):
-        """Only its process group shows that a process of multiprocessing is a rank, and a rank may end it early."""
+        """Keeps the process group, which a rank may end early; only the group shows that a worker is a rank."""
         destroy = module.destroy_process_group
 
         def destroy_process_group(*arguments, **named):
@@ -161,7 +159,7 @@ class Probe(object):
         module.destroy_process_group = destroy_process_group
 
     def count_samples(self, module):
-        """A data set with fewer samples than a batch: every batch is short, and an engine counts it as full."""
+        """Counts samples per batch: if the data set is smaller than a batch, the engine still counts it as full."""
         iterator = module._BaseDataLoaderIter
         next_index = iterator._next_index
 
@@ -172,7 +170,7 @@ class Probe(object):
                 if size is not None and isinstance(index, (list, tuple)):
                     samples, count = self.batches.get(size, (0, 0))
                     self.batches[size] = max(samples, len(index)), count + 1
-            except Exception:  # a sampler of another kind, or no batches at all
+            except Exception:  # another kind of sampler, or no batches
                 pass
             return index
 
@@ -180,8 +178,8 @@ class Probe(object):
         iterator._next_index = _next_index
 
     def after_import(self, module):
-        self.claim()  # not before: a wrapper written in Python starts the training with its own variables
-        # Functions run in reverse order: ours before the one with which an allocator ends.
+        self.claim()  # not earlier: a wrapper in Python starts the training with its own variables
+        # Functions run in reverse order, so ours must be registered after the allocator's.
         atexit.unregister(self.leave)
         atexit.register(self.leave)
         if hasattr(module, "reset_peak_memory_stats"):
@@ -210,11 +208,11 @@ def stand_for(function, wrapper):
 
 
 class Watch(object):
-    """A finder on sys.meta_path that finds nothing itself: it sees when parts of torch have been imported."""
+    """A finder on sys.meta_path that finds nothing itself but notices when parts of torch are imported."""
 
     def __init__(self, probe):
         self.probe = probe
-        # torch_npu's last act is to register the end of its allocator.
+        # torch_npu registers the end of its allocator last.
         self.names = set(ALLOCATORS) | {"torch_npu", "torch.distributed.distributed_c10d", LOADERS}
 
     def find_spec(self, name, path=None, target=None):
@@ -234,7 +232,7 @@ class Watch(object):
             execute = loader.exec_module
 
             def exec_module(module):
-                is_first = spec.name in self.names  # another finder may have asked for the same spec within
+                is_first = spec.name in self.names  # another finder may have asked for this spec meanwhile
                 self.names.discard(spec.name)
                 try:
                     vars(loader).pop("exec_module", None)
@@ -248,12 +246,12 @@ class Watch(object):
                     pass
 
             loader.exec_module = exec_module
-        except Exception:  # a loader of another kind: the peaks are those since the last reset
+        except Exception:  # another kind of loader: the peaks count from the last reset
             pass
 
 
 def process_group():
-    """torch.distributed with a process group, None without one."""
+    """torch.distributed if it has a process group, else None."""
     group = sys.modules.get("torch.distributed")
     try:
         return group if group is not None and group.is_available() and group.is_initialized() else None
@@ -262,13 +260,13 @@ def process_group():
 
 
 def is_worker():
-    """Was this process started by Python's multiprocessing?"""
+    """Whether this process was started by Python's multiprocessing."""
     parent = getattr(sys.modules.get("multiprocessing.process"), "parent_process", None)
     return parent is not None and parent() is not None
 
 
 def peaks(stats, earlier):
-    """(allocated, reserved) of torch's memory_stats, or what was noted earlier where that is more."""
+    """(allocated, reserved) of torch's memory_stats, or the earlier values if these are larger."""
     now = stats.get("allocated_bytes.all.peak", 0), stats.get("reserved_bytes.all.peak", 0)
     return tuple(map(max, now, earlier or now))
 
@@ -278,7 +276,7 @@ def variable(*names):
 
 
 def of_slurm_step(name):
-    """`name` where srun starts several tasks: an allocation's shell and its batch script have such variables, too."""
+    """`name` if srun starts several tasks; the shell and batch script of an allocation have such variables too."""
     return name if (number(os.environ.get("SLURM_STEP_NUM_TASKS")) or 0) > 1 else ""
 
 
@@ -306,7 +304,7 @@ def is_smaller_than_a_child():
 
 
 def process_memory():
-    """Without a device: this process's peak against the smallest limit that is set for it, None without one."""
+    """For a process without device: its peak and its smallest memory limit; None: no limit is set."""
     try:
         memory = status_bytes()
         limits = [("RLIMIT_DATA", soft_limit("Max data size"), memory["VmPeak"] - memory["VmSize"] + memory["VmData"]),
@@ -315,7 +313,7 @@ def process_memory():
         name, limit, peak = min((entry for entry in limits if entry[1]), key=lambda entry: entry[1])
     except Exception:  # no limit is set, or this is not Linux
         return None
-    # A refused request leaves its mark in the address space alone, so the estimate may pass the limit.
+    # A refused request still enlarges the address space, so the estimate may exceed the limit.
     return [("limit", name), ("limit_bytes", limit), ("peak_bytes", min(peak, limit))]
 
 
@@ -335,8 +333,8 @@ def soft_limit(name):
 
 
 def cgroup_share():
-    """The smallest limit of this process's control groups, shared evenly by the ranks of the machine."""
-    smallest = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # a limit above it is none
+    """The smallest limit of this process's control groups, divided by the ranks of the machine."""
+    smallest = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # a larger limit is none
     share = None
     with open("/proc/self/cgroup") as file:
         groups = [line.rstrip("\n").split(":", 2) for line in file]
@@ -351,7 +349,7 @@ def cgroup_share():
             try:
                 with open(root + path.rstrip("/") + "/" + name) as file:
                     smallest, share = min((smallest, share), (int(file.read()),) * 2)
-            except Exception:  # "max", or a group that this process cannot see
+            except Exception:  # "max", or an unreadable group
                 pass
             if path in ("", "/"):
                 break
@@ -361,7 +359,7 @@ def cgroup_share():
 
 
 def peak_of(text):
-    """The peak that a report names, 0 where it names none."""
+    """The peak in a report; 0: there is none."""
     for key in ('"max_allocated_bytes": ', '"peak_bytes": '):
         if key in text:
             return number(text.split(key, 1)[1].split(",")[0].rstrip("}")) or 0
@@ -369,7 +367,7 @@ def peak_of(text):
 
 
 def as_json(value):
-    """JSON of pairs, numbers and version texts; the json module may not be loaded."""
+    """Writes pairs, numbers and version texts as JSON, without the json module, which may not be loaded."""
     if value is None:
         return "null"
     if isinstance(value, list):
@@ -389,7 +387,7 @@ def start(trial_dir):
 
 
 def describe_trial_around(folder):
-    """Launchers that reach other hosts hand on PYTHONPATH, but no variable of dsat's: there the hook is in a trial."""
+    """Launchers pass on PYTHONPATH to other hosts, but not dsat's variables. There the hook is in a trial's folder."""
     trial = os.path.dirname(folder)
     trials = os.path.dirname(trial)
     if os.path.basename(trials) != "trials":
@@ -411,8 +409,8 @@ try:
 except Exception:
     pass
 
-# This file took the place of the next one of its name: Debian has one, so may the user. The folder leaves the path of
-# this process, and what the next one raises is what Python would have met without this one.
+# This file hides another sitecustomize, which Debian has and the user may have. So the folder is removed from the path
+# and the other file is imported. Its exceptions reach Python as usual.
 sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != _folder]
 sys.modules.pop("sitecustomize", None)
 import sitecustomize  # noqa: E402,F401

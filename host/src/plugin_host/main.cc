@@ -1,6 +1,5 @@
-// dsat-plugin-host HOST_PID MEMORY_BYTES: the process of its own that a plugin runs in. Descriptor 3 is its connection
-// to the host, and it ends when that ends; it dies with the host's thread that has started it, whatever the plugin
-// does.
+// dsat-plugin-host HOST_PID MEMORY_BYTES: the process in which a plugin runs. Descriptor 3 is its connection to the
+// host. It ends when the connection ends, and is killed when the host's thread that started it ends.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -18,7 +17,7 @@ namespace {
 constexpr int kConnection = 3;
 constexpr int kUsage = 2;
 
-// Data alone: address space that is only reserved costs nothing. A sanitizer's shadow memory counts as data.
+// Limits only data, because reserved address space costs nothing. A sanitizer's shadow memory counts as data.
 void limit_memory(rlim_t bytes) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   const rlimit limit{bytes, bytes};
