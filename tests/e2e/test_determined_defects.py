@@ -1,4 +1,4 @@
-"""What went wrong for the users of Determined's dsat, and does not here. docs/migrate-from-determined.md lists it."""
+"""What went wrong for the users of Determined's dsat, and does not here. docs/defects.md lists it."""
 import json
 import sqlite3
 import subprocess
