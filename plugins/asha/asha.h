@@ -2,8 +2,8 @@
 // binary search may use.
 //
 // Source: Li et al., "A System for Massively Parallel Hyperparameter Tuning" (arXiv:1810.05934), as Determined's dsat
-// applied it. Rung i allows min-binary-search-trials x divisor^(asha-early-stopping + i) trials. Of the configurations
-// that have completed a rung, the best 1/divisor are promoted: the highest rung first, and in a rung the configuration
+// applied it. Rung i allows min-binary-search-trials x divisor^(asha-early-stopping + i) trials. The best 1/divisor of
+// the configurations that have completed a rung are promoted: the highest rung first, and in a rung the configuration
 // with the most trials. A rung compares configurations by their best metric within the trials of that rung; one without
 // a metric is never promoted. A search that ends early has completed its rung. When no new configuration is left, the
 // searches that wait for a promotion continue, best first, so that no allowed trial stays unused.
