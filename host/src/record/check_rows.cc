@@ -1,4 +1,4 @@
-// One function a kind of row: what a trial may hold in its state, and what an event may name.
+// One function for each kind of row checks what a trial's state may hold and what an event may name.
 #include "record/check_rows.h"
 
 #include <fmt/format.h>
@@ -8,7 +8,7 @@
 namespace dsat::host {
 namespace {
 
-// Empty: nothing is wrong.
+// Returns "" or the first problem.
 std::string wrong_with(const Trial& trial) {
   const TrialRecord& record = trial.record;
   const bool is_over = trial.state == TrialState::ended || trial.state == TrialState::delivered;
@@ -19,7 +19,7 @@ std::string wrong_with(const Trial& trial) {
   return "";
 }
 
-// What the events before this one have delivered.
+// The trials whose ends were delivered by earlier events.
 struct Delivered {
   std::set<uint64_t> exited;
 };
@@ -38,7 +38,7 @@ std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& tria
   for (const Op& op : entry.ops) {
     if (std::string wrong = wrong_with_op(op, trials.size()); !wrong.empty()) return wrong;
   }
-  // A strategy of the host's own begins with its brief, a plugin with the study: both are objects.
+  // The start event of a host's own strategy has a brief, that of a plugin has the study. Both are objects.
   if (event.kind == StrategyEvent::Kind::start) return event.study.is_object() ? "" : "it starts without a study";
   if (event.trial >= trials.size()) return fmt::format("it tells of trial {}, which is missing", event.trial);
   if (event.kind == StrategyEvent::Kind::result)
@@ -71,7 +71,7 @@ std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const st
   return std::nullopt;
 }
 
-// One that no event asks for is history: its request was taken back.
+// A trial that no event asks for is history, because its request was taken back.
 std::optional<RowFinding> find_lost_exit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
                                          uint64_t first_trial) {
   std::set<uint64_t> without_exit;

@@ -1,5 +1,4 @@
-// Do a journal's rows fit together? Each by itself has been read; here events, their ops and the trials are compared.
-//
+// Checks whether the rows of a journal fit together: events, their ops and the trials. Each row was already read alone.
 // Threading: pure functions. Errors: none; a finding is a line for people.
 #ifndef DSAT_HOST_RECORD_CHECK_ROWS_H_
 #define DSAT_HOST_RECORD_CHECK_ROWS_H_
@@ -21,16 +20,16 @@ struct RowFinding {
 };
 std::string to_string(const RowFinding& finding);
 
-// The first thing that is wrong, trials before events. `trials` are by id and `events` by number, both from 0 on
-// without a gap.
+// Returns the first problem, of trials before events. `trials` are by id and `events` by number, both from 0 without a
+// gap.
 std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events);
 
-// The first trial whose end its strategy has had by no event that is left: the last events are lost. The trials of
-// earlier searchers, before `first_trial`, have no strategy any more. Call it for rows that fit together.
+// Returns the first trial whose end no event delivers any more, because the last events are lost. Trials of earlier
+// searchers, before `first_trial`, have no strategy any more. The rows must fit together (find_misfit).
 std::optional<RowFinding> find_lost_exit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
                                          uint64_t first_trial);
 
-// The first of both kinds, in this order: a journal without one can be taken up again.
+// Returns the first problem of both kinds, in this order. A journal without one can be resumed.
 std::optional<RowFinding> find_damage(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events,
                                       uint64_t first_trial);
 

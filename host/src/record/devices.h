@@ -1,5 +1,4 @@
-// How many devices a trial's slots stand for.
-// Threading: a pure function. Errors: none.
+// Counts the devices of a trial's slots. Threading: a pure function. Errors: none.
 #ifndef DSAT_HOST_RECORD_DEVICES_H_
 #define DSAT_HOST_RECORD_DEVICES_H_
 
@@ -11,7 +10,7 @@
 
 namespace dsat::host {
 
-// A slot is one device; in a simulated study it stands for a range of them: "0-7".
+// A slot is one device. In a simulated study it is a range of devices: "0-7".
 inline int64_t devices_in(const std::vector<std::string>& slots) {
   int64_t devices = 0;
   for (const std::string& slot : slots) {

@@ -1,5 +1,4 @@
-// Looks at the names in the folder: a lock that nobody holds, the beginnings of a journal, what a pipe gave, and
-// nothing else.
+// Such a folder has a lock that nobody holds, files of a new journal, a hostfile from a pipe, and nothing else.
 #include "record/half_started.h"
 
 #include <string>
@@ -14,7 +13,7 @@ namespace fs = std::filesystem;
 bool is_half_started(const fs::path& dir) {
   std::error_code error;
   if (fs::exists(dir / "dsat.db", error) || RunLock::is_held(dir)) return false;
-  bool is_ours = false;  // an empty folder may be anybody's
+  bool is_ours = false;  // an empty folder may belong to anybody
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
     if (name != "dsat.lock" && name != kGivenHostfile && name.rfind("dsat.db", 0) != 0) return false;

@@ -1,5 +1,4 @@
-// Tells a study that never began from one that did.
-//
+// Recognises the folder of a study that never began.
 // Threading: any thread. Errors: none; a folder that cannot be read does not count.
 #ifndef DSAT_HOST_RECORD_HALF_STARTED_H_
 #define DSAT_HOST_RECORD_HALF_STARTED_H_
@@ -8,10 +7,10 @@
 
 namespace dsat::host {
 
-// The hostfile of a study that was given a pipe for one, in the study's folder.
+// A copy of a hostfile that was a pipe, in the study's folder.
 inline constexpr const char* kGivenHostfile = "dsat.hostfile";
 
-// Does DIR hold no more than what a host that was killed at its very start leaves behind? A new study takes it.
+// Whether DIR holds only what a host leaves that was killed at its start. A new study may use such a folder.
 bool is_half_started(const std::filesystem::path& dir);
 
 }  // namespace dsat::host

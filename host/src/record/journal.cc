@@ -1,5 +1,4 @@
-// Writes and reads the study's database through prepared statements. A failure is kept until the turn's commit, so that
-// nothing is written after it.
+// Uses prepared statements. The first failure is kept until the turn's commit, so that nothing is written after it.
 #include "record/journal.h"
 
 #include <fmt/format.h>
@@ -80,7 +79,7 @@ std::unique_ptr<Journal> Journal::create(const fs::path& dir, const std::functio
   return open(dir, Mode::open);
 }
 
-// A log beside a new file would be taken for its own.
+// SQLite would take a log beside a new file for this file's log.
 void Journal::remove_logs(const fs::path& dir, const char* file) {
   std::error_code error;
   for (const char* ending : kLogEndings) fs::remove(dir / (std::string(file) + ending), error);
@@ -129,7 +128,7 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
     journal->open_database(journal->file_, flags);
     journal->set_up(mode);
     journal->check_schema(mode);
-    if (journal->lacks_writable_folder()) journal->throw_error();  // of a damaged one that is no error so far
+    if (journal->lacks_writable_folder()) journal->throw_error();  // for a damaged journal this is no error yet
     journal->is_strict_ = mode == Mode::open;
   } catch (const Error&) {
     std::error_code error;
@@ -140,7 +139,7 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
                                              "copy the folder to such a place",
                                              journal->file_.string()));
     }
-    // Read-only media can hold no lock or log file: the file as it is, promised not to change.
+    // Read-only media can hold no lock or log file, so the file is opened as immutable.
     sqlite3_close(journal->db_);
     journal->error_.clear();
     journal->open_database("file:" + uri_escaped(journal->file_.string()) + "?immutable=1", flags | SQLITE_OPEN_URI);
@@ -200,7 +199,7 @@ void Journal::check_schema(Mode mode) {
   throw_error();
 }
 
-// SQLite asks after every failed try. Returns 0 to give up.
+// SQLite calls this after every failed attempt. Returns 0 to give up.
 int Journal::wait_for_lock(int tries) {
   const auto now = std::chrono::steady_clock::now();
   if (tries == 0) waits_since_ = now;
@@ -364,9 +363,9 @@ void Journal::remove_states(Phase phase) {
 bool Journal::checkpoint() {
   if (!keeps()) return true;
   error_.clear();
-  sqlite3_busy_timeout(db_, 200);  // a reader may stay for long, and the journal is whole without this
+  sqlite3_busy_timeout(db_, 200);  // a reader may stay long, and the journal is complete without this
   execute("PRAGMA wal_checkpoint(TRUNCATE)");
-  // A database left in WAL mode cannot be opened where its -shm file cannot be made.
+  // A database in WAL mode cannot be opened if its -shm file cannot be made.
   execute("PRAGMA journal_mode=DELETE");
   const int code = sqlite3_errcode(db_) & 0xff;
   if (code == SQLITE_BUSY || code == SQLITE_LOCKED) return false;

@@ -1,11 +1,9 @@
-// The study's journal: DIR/dsat.db, SQLite. Its schema is documented in docs/journal.md.
+// The study's journal: DIR/dsat.db, SQLite. docs/journal.md documents its schema.
 //
-// Purpose: everything that must survive the plug being pulled. A turn of the study is one transaction: begin, any
-//   number of put_ and append_ calls, commit; only then does the study act on it.
-// Threading: control thread.
-// Errors: dsat::Error, "journal FILE: ...", DSAT_INTERNAL, and DSAT_INVALID_ARGUMENT for a folder that is not what
-//   `open` needs. put_ and append_ remember the first failure, write nothing after it, and commit throws it: a turn is
-//   written whole or not at all.
+// It holds everything that must survive a power loss. A turn of the study is one transaction: begin, any number of put_
+// and append_ calls, commit; only after that the study acts on it. Threading: control thread. Errors: dsat::Error,
+// "journal FILE: ...", DSAT_INTERNAL, or DSAT_INVALID_ARGUMENT for a folder that `open` cannot use. After the first
+// failure, put_ and append_ write nothing, and commit throws it, so a turn is written completely or not at all.
 #ifndef DSAT_HOST_RECORD_JOURNAL_H_
 #define DSAT_HOST_RECORD_JOURNAL_H_
 
@@ -32,12 +30,12 @@ inline constexpr int kJournalSchema = 1;
 inline constexpr const char* kRepairRemedy =
     "`dsat-host check DIR --repair` goes back to the last whole turn, or put a copy of the file back";
 
-// A row of meta that a repair leaves: a trial that is asked for again is not run if its folder holds its whole result.
+// A row of meta, left by a repair: a trial that is requested again is not run if its folder has the complete result.
 inline constexpr const char* kTrustsFolders = "trusts_folders";
-// A row of meta: what all runs of trials took.
+// A row of meta: the device hours of all runs.
 inline constexpr const char* kSpentDeviceHours = "spent_device_hours";
 
-// What happened to a strategy, and what it asked for in answer.
+// An event of a strategy, and the ops in answer to it.
 struct JournalEvent {
   uint64_t seq = 0;
   Phase phase = Phase::searcher;
@@ -47,66 +45,67 @@ struct JournalEvent {
 };
 
 struct SavedState {
-  uint64_t seq = 0;  // of the last event that it contains
+  uint64_t seq = 0;  // the last event that the state contains
   std::string state;
 };
 
 class Journal {
  public:
-  // damaged: read only, and whatever can be read of it.
+  // damaged: read only, for a journal that may be partly unreadable.
   enum class Mode { open, read_only, damaged };
   static std::unique_ptr<Journal> open(const std::filesystem::path& dir, Mode mode);
   // Throws Error: the folder has no journal.
   static void check_is_in(const std::filesystem::path& dir);
-  // A new one with what `fill` writes, all of it or, after a crash, none: it appears by a rename. What a start before
-  // it left half done goes. For its owner's eyes only, since commands and variables stand in it.
+  // Makes a new journal with what `fill` writes: completely or, after a crash, not at all, since it appears by a
+  // rename. Removes what an interrupted start left. Only the owner may read it, because commands and variables may hold
+  // secrets.
   static std::unique_ptr<Journal> create(const std::filesystem::path& dir,
                                          const std::function<void(Journal&)>& fill = {});
-  // Keeps nothing: every write succeeds, every read is empty.
+  // A journal that keeps nothing: every write succeeds, every read is empty.
   static std::unique_ptr<Journal> none() { return std::unique_ptr<Journal>(new Journal); }
-  // The same in place of the one that is there.
+  // Replaces the journal in `dir` by a new one.
   static void replace(const std::filesystem::path& dir, const std::function<void(Journal&)>& fill);
   ~Journal();
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
   bool keeps() const { return db_ != nullptr; }
-  // Was the file deleted or replaced since it was opened? Its writes go nowhere then, and commit fails.
+  // Whether the file was deleted or replaced since it was opened. Then writes are lost, and commit fails.
   bool is_lost() const;
   std::string lost_text() const;
   const std::filesystem::path& file() const { return file_; }
 
-  // Asked now and then while another program's lock keeps a turn from being written; false: give up. Without one the
-  // journal waits for kUsualWait.
+  // Called repeatedly while another program's lock delays a turn; returns false to give up. Without it the journal
+  // waits for kUsualWait.
   static constexpr std::chrono::milliseconds kUsualWait{5000};
   std::function<bool(std::chrono::milliseconds waited)> on_busy;
 
   void begin();
   void commit();
-  void rollback();  // as if the turn had not begun
+  void rollback();  // undoes the turn
 
   void put_meta(const std::string& key, const Json& value);
   void put_trial(const Trial& trial);
   void remove_trials_from(uint64_t id);
   uint64_t append_event(Phase phase, const StrategyEvent& event, const std::vector<Op>& ops);
-  uint64_t next_event() const { return next_seq_; }  // the number that the next one gets
+  uint64_t next_event() const { return next_seq_; }  // number of the next event
   void remove_events_from(uint64_t seq);
   void put_state(Phase phase, uint64_t seq, const std::string& state);
   void remove_state(Phase phase, uint64_t seq);
   void remove_states(Phase phase);
 
-  // From here on every read sees the journal as it is now, whatever its host writes meanwhile.
+  // From here on, reads see the journal of this moment, whatever its host writes.
   void hold_snapshot() { execute("BEGIN"); }
 
-  // nullopt: there is no such row or, to one who only looks, none that can be read.
+  // nullopt: there is no such row or, in a journal opened to read, it cannot be read.
   std::optional<Json> meta(const std::string& key);
   std::vector<Trial> trials();
   std::vector<JournalEvent> events();
   std::optional<Phase> last_phase();  // of the last event
-  // The latest state that contains no event after `last_seq`.
+  // Returns the latest state that contains no event after `last_seq`.
   std::optional<SavedState> state(Phase phase, uint64_t last_seq);
 
-  // All rows that can be read, and a line for each that cannot.
+  // All readable rows, and a line for each unreadable one.
   struct Salvaged {
     std::vector<Trial> trials;
     std::vector<JournalEvent> events;
@@ -114,11 +113,11 @@ class Journal {
     std::vector<std::string> losses;
   };
   Salvaged salvage();
-  // What SQLite finds wrong with the file's own structure; empty: nothing.
+  // Returns SQLite's errors in the file's structure; empty: none.
   std::string structural_damage();
 
-  // Folds the write-ahead log into the one file, which read-only media can then serve. False: another program reads the
-  // journal, so that its log stays beside it; nothing is lost.
+  // Moves the write-ahead log into the one file, which can then be read on read-only media. Returns false if another
+  // program reads the journal; then the log stays beside it, and nothing is lost.
   bool checkpoint();
 
  private:
@@ -128,7 +127,7 @@ class Journal {
   static void write_new(const std::filesystem::path& file, const std::function<void(Journal&)>& fill);
   static void remove_logs(const std::filesystem::path& dir, const char* file);
   void set_up(Mode mode);
-  bool lacks_writable_folder() const;  // the last call failed, for SQLite could not make or write a file beside it
+  bool lacks_writable_folder() const;  // SQLite could not make or write a file beside the journal
   void check_schema(Mode mode);
   int wait_for_lock(int tries);
   static Trial trial_of(const Statement& row);
@@ -139,11 +138,11 @@ class Journal {
 
   std::filesystem::path file_;
   sqlite3* db_ = nullptr;  // nullptr: keeps nothing
-  std::string error_;      // the first since begin; empty: none
+  std::string error_;      // the first error since begin; empty: none
   uint64_t next_seq_ = 0;
   uint64_t seq_before_turn_ = 0;
   bool in_turn_ = false;
-  bool is_strict_ = false;  // a row that cannot be read is no row that is absent
+  bool is_strict_ = false;  // an unreadable row is an error, not an absent row
   std::chrono::steady_clock::time_point waits_since_{};
 };
 

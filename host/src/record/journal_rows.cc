@@ -1,5 +1,4 @@
-// Reads the journal's rows. Every column is checked: a journal may come back damaged from a disk, and what cannot be is
-// named with the row that holds it.
+// Every column is checked, since a disk may damage a journal. An impossible value is an error with the row's number.
 #include <fmt/format.h>
 
 #include <new>
@@ -30,8 +29,8 @@ Json object_of(const std::string& text, const char* name, bool may_be_null = fal
   throw Error(DSAT_DATA_LOSS, fmt::format("its {} is no JSON object", name));
 }
 
-// "journal FILE: trial 3: its config is torn; ...". What other libraries say of a damaged text helps nobody. Called
-// where `error` is handled: a lack of memory is no damage and goes on its way.
+// Returns "journal FILE: trial 3: its config is torn; ...", without the texts of other libraries. Called while `error`
+// is handled; a lack of memory is no damage and is thrown again.
 Error damaged(const std::filesystem::path& file, const char* what, size_t row, const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) throw;
   const bool own = dynamic_cast<const Error*>(&error) != nullptr;

@@ -1,7 +1,6 @@
-// A prepared statement of the journal with its values bound, in order.
-//
-// Threading: control thread. Ownership: the journal outlives it. Errors: the journal keeps the first failure; what a
-// column must not hold throws dsat::Error, DSAT_DATA_LOSS.
+// A prepared statement of the journal, with its values bound in order.
+// Threading: control thread. Ownership: the journal outlives it. Errors: the journal keeps the first failure; an
+// impossible value in a column throws dsat::Error, DSAT_DATA_LOSS.
 #ifndef DSAT_HOST_RECORD_JOURNAL_STATEMENT_H_
 #define DSAT_HOST_RECORD_JOURNAL_STATEMENT_H_
 
@@ -42,12 +41,12 @@ class Journal::Statement {
     sqlite3_bind_null(raw_, ++bound_);
     return *this;
   }
-  // After a failure SQLite may have rolled back on its own: what follows would be committed each by itself.
+  // After a failure SQLite may have rolled back, and each later statement would be committed alone.
   void run(const char* doing) {
     if (!journal_.error_.empty()) return;
     if (raw_ != nullptr && sqlite3_step(raw_) != SQLITE_DONE) journal_.fail(doing);
   }
-  // False at the end, and when reading fails: the journal's error says which.
+  // Returns false at the end, and if reading fails; then the journal has the error.
   bool row() {
     if (raw_ == nullptr) return false;
     const int status = sqlite3_step(raw_);
@@ -61,7 +60,7 @@ class Journal::Statement {
   }
   uint64_t get_integer(int column) const { return static_cast<uint64_t>(sqlite3_column_int64(raw_, column)); }
   bool is_null(int column) const { return sqlite3_column_type(raw_, column) == SQLITE_NULL; }
-  // Integers of the journal are counts, sizes and ids; others are damage.
+  // Integers in the journal are counts, sizes and ids; all others are damage.
   uint64_t count_at(int column, const char* name, uint64_t most = INT64_MAX) const {
     if (sqlite3_column_type(raw_, column) == SQLITE_INTEGER && get_integer(column) <= most) return get_integer(column);
     throw Error(DSAT_DATA_LOSS, fmt::format("its {} is no number that can be", name));

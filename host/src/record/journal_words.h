@@ -1,5 +1,5 @@
-// The words of the journal's columns, and back. Threading: pure functions. Errors: dsat::Error, DSAT_DATA_LOSS, for a
-// word that no version has written.
+// Converts the words of the journal's columns. Threading: pure functions. Errors: dsat::Error, DSAT_DATA_LOSS, for an
+// unknown word.
 #ifndef DSAT_HOST_RECORD_JOURNAL_WORDS_H_
 #define DSAT_HOST_RECORD_JOURNAL_WORDS_H_
 
@@ -16,7 +16,7 @@
 namespace dsat::host {
 
 inline constexpr const char* kPhases[] = {"profiler", "baseline", "searcher", "finals", "verification", "comparison"};
-// A trial that is being stopped still runs; "running" is read as the first of the two.
+// A trial that is being stopped still runs. "running" is read as TrialState::running.
 inline constexpr const char* kStates[] = {"waiting", "running", "running", "ended", "delivered"};
 
 inline Error unknown_word(const std::string& name) { return {DSAT_DATA_LOSS, fmt::format("unknown word '{}'", name)}; }

@@ -1,5 +1,4 @@
 // Sums the metrics of the trials of each identity, and divides once at the end.
-// A metric that one of them lacks has no mean.
 #include "record/measured.h"
 
 #include <algorithm>
@@ -8,7 +7,6 @@
 namespace dsat::host {
 namespace {
 
-// Adds a trial's metrics to the running sums of its configuration.
 void add(MeasuredConfiguration& to, const TrialRecord& trial, double metric) {
   ++to.count;
   to.metric += metric;
@@ -17,7 +15,7 @@ void add(MeasuredConfiguration& to, const TrialRecord& trial, double metric) {
     to.metrics = trial.metrics;
     return;
   }
-  // Only what every one of them measured has a mean.
+  // A metric gets a mean only if every trial measured it.
   Json sums = Json::object();
   for (const auto& item : to.metrics.items()) {
     const auto other = trial.metrics.find(item.key());
@@ -28,7 +26,7 @@ void add(MeasuredConfiguration& to, const TrialRecord& trial, double metric) {
   to.metrics = std::move(sums);
 }
 
-// One trial's metrics stay as it wrote them: a division would turn its integers into floating point.
+// A single trial's metrics are not changed, because a division would turn integers into floating point.
 void sums_to_means(MeasuredConfiguration& measured) {
   if (measured.count == 1) return;
   measured.metric /= measured.count;

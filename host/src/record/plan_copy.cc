@@ -1,4 +1,5 @@
-// One JSON object with a key a row. It replaces the one before it by a rename, so that a crash leaves either.
+// The file is a JSON object with a key per row. A new copy replaces it by a rename, so a crash leaves the old or the
+// new one.
 #include "record/plan_copy.h"
 
 #include "dsat/base/files.h"
@@ -9,7 +10,7 @@ namespace dsat::host {
 namespace {
 
 constexpr const char* kRows[] = {"plan", "settings", "max_trials", "searches"};
-constexpr size_t kMostBytes = size_t{64} << 20;  // an experiment file may stand in a plan
+constexpr size_t kMostBytes = size_t{64} << 20;  // a plan may contain an experiment file
 
 }  // namespace
 

@@ -1,8 +1,8 @@
-// dsat.plan.json: the rows of the journal without which no study can be taken up, once more beside it.
+// dsat.plan.json: a copy of the journal's rows without which a study cannot be resumed.
 //
-// Purpose: the plan is one row of the journal, and the only one that nothing else can replace: trials can be measured
-//   again and events taken back. Written when a study begins and when it is taken up; read by a repair alone.
-// Threading: control thread. Errors: keep throws dsat::Error; a copy that cannot be read is none.
+// Trials can be measured again and events taken back, but nothing else can replace the plan. The copy is written when a
+// study begins or is resumed, and read only by a repair. Threading: control thread. Errors: keep throws dsat::Error; an
+// unreadable copy counts as none.
 #ifndef DSAT_HOST_RECORD_PLAN_COPY_H_
 #define DSAT_HOST_RECORD_PLAN_COPY_H_
 
@@ -16,10 +16,10 @@ namespace dsat::host {
 
 inline constexpr const char* kPlanCopyFile = "dsat.plan.json";
 
-// Writes what the journal has now, synced, for its owner's eyes only; nothing, if the copy says so already.
+// Writes the journal's rows, synced, readable only for the owner; does nothing if the copy is up to date.
 void keep_plan_copy(const std::filesystem::path& dir, Journal& journal);
 
-// By the names of the rows of meta; empty: there is none that can be read.
+// Returns the rows by their names in meta; empty: there is no readable copy.
 std::map<std::string, Json> read_plan_copy(const std::filesystem::path& dir);
 
 }  // namespace dsat::host

@@ -1,5 +1,5 @@
-// Reads the journal's meta values and trials within one transaction of SQLite's.
-// Whether a study without an end runs or was killed shows in the lock of its host.
+// Reads meta values and trials in one transaction. A study without an end is running if its host holds the lock,
+// otherwise it was killed.
 #include "record/read_journal.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
   const auto bound = [&](const char* key) {
     return json.at(key).is_null() ? std::nullopt : std::optional<double>(json.at(key).get<double>());
   };
-  const auto side = [&](const char* key) {  // none in a journal of an older host
+  const auto side = [&](const char* key) {  // absent in a journal of an older host
     const Json given = json.value(key, Json::object());
     return Gain::Side{given.value("value", 0.0), given.value("measurements", 0)};
   };
@@ -43,7 +43,7 @@ Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
   }
 }
 
-// A row of meta that holds an object; one that is damaged, or not there, is an empty one.
+// Returns a row of meta that holds an object; empty: the row is damaged or absent.
 Json object_of(Journal& journal, const char* key) {
   Json row = journal.meta(key).value_or(Json::object());
   return row.is_object() ? row : Json::object();
@@ -53,7 +53,7 @@ Json object_of(Journal& journal, const char* key) {
 
 JournalReading read_journal(const std::filesystem::path& dir) {
   const std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::read_only);
-  // Asked before anything is read: a host that ends in between has written so.
+  // The lock is checked before reading: a host that ends in between has written its end.
   const bool live = RunLock::is_held(dir);
   journal->hold_snapshot();
   JournalReading reading;

@@ -1,6 +1,5 @@
-// A whole study out of its journal, in one consistent snapshot, for those who only look at it.
-//
-// Threading: any thread, one call a journal. Errors: dsat::Error, one line that names the file.
+// Reads a whole study from its journal in one consistent snapshot, for commands that only show it.
+// Threading: any thread, one call per journal. Errors: dsat::Error, one line that names the file.
 #ifndef DSAT_HOST_RECORD_READ_JOURNAL_H_
 #define DSAT_HOST_RECORD_READ_JOURNAL_H_
 
@@ -14,10 +13,10 @@ namespace dsat::host {
 
 struct JournalReading {
   StudyRecord record;
-  std::vector<Trial> trials;      // those of the record, with what only the study needs
-  Json plan;                      // as written, but for what shown_settings leaves out; no plugin is needed to read it
-  std::string own;                // the identity of the user's own configuration; empty: unknown
-  double spent_device_hours = 0;  // of all runs that have ended
+  std::vector<Trial> trials;      // the record's trials, with what only the study needs
+  Json plan;                      // as written, without what shown_settings removes; needs no plugin
+  std::string own;                // identity of the user's own configuration; empty: unknown
+  double spent_device_hours = 0;  // of all ended runs
 };
 
 JournalReading read_journal(const std::filesystem::path& dir);

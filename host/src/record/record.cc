@@ -1,5 +1,4 @@
-// The words of a record, and the record as `show --json` has it.
-// Every member is there, null where there is nothing.
+// Writes a record as `show --json` prints it. Every member is present; missing values are null.
 #include "dsat/host/record.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A digest inside the JSON text of a row: a value that was changed on the disk may still look like one.
+// Adds a digest to the JSON text of a row, because a value that was changed on disk may still look valid.
 //
 // The text of an object gets a last member, `digest`, over the object and the rest of what its row says. Rows of
 // earlier versions have none and are believed. Threading: pure functions. Errors: without_digest throws dsat::Error,
@@ -20,7 +20,7 @@ inline constexpr std::string_view kDigestBegin = "\"digest\":\"", kDigestEnd = "
 inline constexpr size_t kDigestDigits = 16;
 inline constexpr size_t kDigestMember = kDigestBegin.size() + kDigestDigits + kDigestEnd.size();
 
-// FNV-1a, 64 bits: against accidents, not against people.
+// FNV-1a, 64 bits; it protects from accidents, not from people.
 inline std::string row_digest(std::string_view object, std::string_view rest) {
   uint64_t hash = 14695981039346656037u;
   for (const std::string_view part : {object, rest}) {
@@ -29,7 +29,7 @@ inline std::string row_digest(std::string_view object, std::string_view rest) {
   return fmt::format("{:016x}", hash);
 }
 
-// What is no object stays as it is.
+// Text that is no object is not changed.
 inline std::string with_digest(std::string text, std::string_view rest = {}) {
   if (text.size() < 2 || text.back() != '}') return text;
   const std::string digest = row_digest(text, rest);
@@ -38,7 +38,7 @@ inline std::string with_digest(std::string text, std::string_view rest = {}) {
   return text.append(kDigestBegin).append(digest).append(kDigestEnd);
 }
 
-// `name` stands in the error: "its plan is not as it was written".
+// `name` is for the error: "its plan is not as it was written".
 inline std::string without_digest(std::string text, const char* name, std::string_view rest = {}) {
   if (text.size() <= kDigestMember) return text;
   const size_t at = text.size() - kDigestMember;

@@ -1,4 +1,4 @@
-// Takes, asks for and drops an open-file-description lock; the file's text is for people.
+// Uses an open-file-description lock; the file's text is only for people.
 #include "record/run_lock.h"
 
 #include <fcntl.h>
@@ -43,7 +43,7 @@ bool has_died(const std::string& holder) {
   return pid > 0 && holder == holder_text(pid) && kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-// Where a holder is killed while it starts a program, its child has the lock until that program begins.
+// If a holder is killed while it starts a program, the child has the lock until that program begins.
 constexpr std::chrono::seconds kUntilAChildBegins{10};
 
 }  // namespace
@@ -56,7 +56,7 @@ RunLock RunLock::take(const std::filesystem::path& dir) {
     if (!has_died(holder) || steady_clock::now() > end) {
       throw Error(fmt::format("{}: its study is live ({}); stop that dsat-host first", dir.string(), holder));
     }
-    poll(nullptr, 0, 10);  // a wait for the lock itself would have no end where that child is stuck
+    poll(nullptr, 0, 10);  // waiting for the lock itself would never end if the child hangs
   }
 }
 
@@ -70,15 +70,15 @@ std::optional<RunLock> RunLock::take_if_free(const std::filesystem::path& dir) {
   range.l_whence = SEEK_SET;
   if (fcntl(fd, F_OFD_SETLK, &range) != 0) {
     const int cause = errno;
-    // Some file systems of clusters have no locks, or only where they are mounted for it.
+    // Some file systems of clusters have no locks, or only if mounted with an option.
     if (cause != EAGAIN && cause != EACCES) {
       throw Error(fmt::format("{}: it cannot be locked ({}); give an --output-dir on a file system that has locks",
                               file.string(), std::strerror(cause)));
     }
-    lock.file_.clear();  // not ours to remove
+    lock.file_.clear();  // the file belongs to the holder
     return std::nullopt;
   }
-  // The last holder may have removed the file between our open and our lock: then this lock guards nothing.
+  // The last holder may have removed the file between our open and our lock. Then this lock protects nothing.
   struct stat held {
   }, named{};
   if (fstat(fd, &held) != 0 || stat(file.c_str(), &named) != 0 || held.st_ino != named.st_ino) {

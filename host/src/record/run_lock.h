@@ -1,7 +1,7 @@
-// One host at a time works on a run directory: an open-file-description lock on DIR/dsat.lock, which names its holder.
+// Only one host at a time works on a run directory: it locks DIR/dsat.lock, which names it.
 //
-// The kernel drops it when the process ends, however it ends; a lock file without a lock means nothing.
-// Threading: control thread. Ownership: the object's life is the lock's. Errors: dsat::Error.
+// The kernel removes the lock when the process ends in any way; a lock file without a lock means nothing. Threading:
+// control thread. Ownership: the object holds the lock. Errors: dsat::Error.
 #ifndef DSAT_HOST_RECORD_RUN_LOCK_H_
 #define DSAT_HOST_RECORD_RUN_LOCK_H_
 
@@ -13,16 +13,16 @@ namespace dsat::host {
 
 class RunLock {
  public:
-  // Throws, naming host, pid and boot, when another process holds it. Where that process has died, waits up to ten
-  // seconds first: a child that it was just starting may have the lock until its program begins.
+  // Throws with host, pid and boot if another process holds it. If that process has died, first waits up to ten
+  // seconds, because a child that it was starting may have the lock until its program begins.
   static RunLock take(const std::filesystem::path& dir);
-  // nullopt: another process holds it. Throws where it cannot be locked.
+  // nullopt: another process holds it. Throws if the folder cannot be locked.
   static std::optional<RunLock> take_if_free(const std::filesystem::path& dir);
   RunLock(RunLock&& other) noexcept : file_(std::move(other.file_)), fd_(std::exchange(other.fd_, -1)) {}
   RunLock& operator=(RunLock&& other) noexcept;
   ~RunLock();  // removes the file and drops the lock
 
-  // Does a host hold it now? Changes nothing, and needs no right to write.
+  // Whether a host holds the lock now. Changes nothing, and needs no write permission.
   static bool is_held(const std::filesystem::path& dir);
 
  private:

@@ -1,4 +1,4 @@
-// "NAME=value" becomes "NAME"; in a map the name keeps its place and has null.
+// "NAME=value" becomes "NAME". In a map the name stays and its value becomes null.
 #include "record/shown_settings.h"
 
 namespace dsat::host {
@@ -6,7 +6,7 @@ namespace {
 
 using Pointer = Json::json_pointer;
 
-// A list, a map, or a map with lists by the kind of device.
+// `variables` is a list, a map, or a map of lists by kind of device.
 void leave_names(Json& variables) {
   for (Json& entry : variables) {
     if (entry.is_array()) {

@@ -1,6 +1,5 @@
-// The settings of a study for others to see: without what may be secret.
-//
-// Threading: pure functions. Errors: none; what is not as a study writes it stays.
+// Removes possible secrets from a study's settings before they are shown.
+// Threading: pure functions. Errors: none; parts in an unknown form are not changed.
 #ifndef DSAT_HOST_RECORD_SHOWN_SETTINGS_H_
 #define DSAT_HOST_RECORD_SHOWN_SETTINGS_H_
 
@@ -8,7 +7,7 @@
 
 namespace dsat::host {
 
-// Variables, in `variables` and in the experiment, keep their names alone; keys to a registry or a storage become null.
+// Keeps only the names of variables, in `variables` and in the experiment; keys to a registry or a storage become null.
 Json shown_settings(Json settings);
 
 }  // namespace dsat::host

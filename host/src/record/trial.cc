@@ -1,4 +1,4 @@
-// A runner's report as the journal keeps it: one JSON object with every member, null where there is nothing.
+// The journal's form of a runner's report: a JSON object with every member; missing values are null.
 #include "record/trial.h"
 
 #include <algorithm>
