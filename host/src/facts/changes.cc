@@ -1,5 +1,4 @@
-// Looks up each leaf of one configuration among those of the other.
-// Numbers are compared by value: 5e8 and 500000000 are one.
+// Compares the leaves of two configurations. Numbers are compared by value: 5e8 equals 500000000.
 #include "facts/changes.h"
 
 #include <filesystem>

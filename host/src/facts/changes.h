@@ -1,5 +1,4 @@
-// What the best configuration sets otherwise than the user's own, leaf by leaf.
-//
+// Lists the values that the best configuration changes in the user's own.
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FACTS_CHANGES_H_
 #define DSAT_HOST_FACTS_CHANGES_H_
@@ -15,11 +14,12 @@ namespace dsat::host {
 // In the configuration's order.
 std::vector<config::Leaf> leaves_without_autotuning(const Json& config);
 
-// The user's own configuration as it was given, by a plan and the settings; an axis has its first value, as where it is
-// measured. nullopt: a trace without one, whose plan has only a configuration that stands in for it.
+// Returns the user's own configuration as it was given, from a plan and the settings; an axis has its first value, as
+// in the measured one. nullopt: the plan has only a substitute, because a trace has no configuration.
 std::optional<Json> own_as_given(const Json& plan, const Json& settings);
 
-// Without `autotuning`: what `best` sets otherwise than `own`, in the order of `best`, then what only `own` sets.
+// Returns values of `best` that differ from `own`, in the order of `best`, then values that only `own` has; without
+// `autotuning`.
 std::vector<ConfigChange> changes_between(const Json& own, const Json& best);
 
 }  // namespace dsat::host

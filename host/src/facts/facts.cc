@@ -1,5 +1,5 @@
-// Reads the journal once and fills in the facts piece by piece, each from what stands before it.
-// What a damaged record could make a piece stumble over is checked here: ids that are no trial's, words of other types.
+// Reads the journal once and computes the facts one after another. A damaged record may have wrong ids and types, which
+// are checked here.
 #include "dsat/host/facts.h"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ void take_end(TrialFacts& facts, const TrialEnd& end) {
   facts.torch_version = end.torch_version;
 }
 
-// As the study takes it: what the user gave, what the profile or the first trial reported, what the slots have.
+// Returns the memory as the study determines it: from the user, the profile or the first trial, or the slots.
 std::optional<uint64_t> device_memory(const JournalReading& reading) {
   const auto at = [](const Json& object, const char* key) {
     const auto value = object.is_object() ? integer_at(object, key) : std::nullopt;
@@ -67,8 +67,8 @@ std::optional<uint64_t> device_memory(const JournalReading& reading) {
                                   : std::nullopt;
 }
 
-// The first trial of the user's own configuration: of the search or the profile, too, but with --no-baseline that is a
-// trial as any other.
+// Returns the first trial of the user's own configuration, even if it belongs to the search or the profile. With
+// --no-baseline such a trial has no special role, so there is none.
 std::optional<uint64_t> baseline_of(const JournalReading& reading, const StudyRecord& record) {
   const auto wanted = reading.plan.find("baseline");
   if (wanted != reading.plan.end() && *wanted == false) return std::nullopt;
@@ -80,8 +80,8 @@ std::optional<uint64_t> baseline_of(const JournalReading& reading, const StudyRe
   return std::nullopt;
 }
 
-// The file as it was given, with the batch sizes that follow from those in it and from the command's flags. Sizes that
-// contradict each other stay.
+// Returns the file's configuration with the batch sizes that follow from the file and from the command's flags.
+// Contradictory sizes are not changed.
 std::optional<Json> own_of_file(const StudyFacts& facts, const JournalReading& reading) {
   std::optional<Json> own = own_as_given(reading.plan, facts.record.study);
   if (!own) return own;
@@ -96,7 +96,7 @@ std::optional<Json> own_of_file(const StudyFacts& facts, const JournalReading& r
     const config::BatchSizes sizes =
         config::complete_batch_sizes(given, config::data_parallel_size_of(*own, otherwise));
     config::write_batch_sizes(*own, sizes);
-  } catch (const std::exception&) {  // a damaged plan, too
+  } catch (const std::exception&) {  // a damaged plan, for example
   }
   return own;
 }
@@ -121,7 +121,7 @@ void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   facts.changed_train_batch = before && after && *before != *after;
 }
 
-// As the study has it: the precision that the command's flags give in place of "auto".
+// Returns the precision that the command's flags give for "auto", as in the study.
 std::string filled_in_precision(const Json& plan) {
   const Json filled_in = plan.value("hugging_face", Json()), command = plan.value("command", Json());
   return filled_in == true && command.is_array() ? precision_of_flags(command.get<Argv>()) : "";
@@ -150,7 +150,7 @@ StudyFacts facts_of(JournalReading reading) {
   facts.maximise = study.value("direction", std::string("maximize")) != "minimize";
   const Time now = latest_moment(facts, reading.plan.value("runner", std::string()) == "sim");
   facts.trials = trial_facts(facts, reading.trials, now);
-  reading.record.profile = facts.record.profile;  // device_memory asks the reading
+  reading.record.profile = facts.record.profile;  // used by device_memory
   facts.device_memory_bytes = device_memory(reading);
   facts.progress = progress_of(facts, now);
   facts.best_path = best_path(facts);

@@ -1,5 +1,4 @@
-// The page's document: `show --json` with more members in study and trials, and what the study comes to beside them.
-// docs/report.md has every member.
+// The document of the page: `show --json` with more members. docs/report.md describes every member.
 #include <cmath>
 
 #include "dsat/host/facts.h"

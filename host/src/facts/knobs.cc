@@ -1,5 +1,5 @@
-// One-way analysis of variance for each key: how much of the variance of the metric's logarithm lies between its
-// values, with the share that chance alone gives taken off (epsilon squared).
+// One-way analysis of variance for each key: the share of the variance of the metric's logarithm between the key's
+// values, minus the share due to chance (epsilon squared).
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -18,7 +18,7 @@ struct Sample {
 
 constexpr size_t kFewestTrials = 4, kMostValues = 6, kRanges = 4;
 
-// Follows from other keys.
+// The value follows from other keys.
 bool is_derived(const std::string& key) { return key == "train_batch_size"; }
 
 std::map<std::string, std::vector<Sample>> samples_by_key(const StudyFacts& facts) {
@@ -39,7 +39,7 @@ std::string range_text(const Json& low, const Json& high) {
   return low == high ? low.dump() : low.dump() + " to " + high.dump();
 }
 
-// Numbers with many values fall into ranges that hold about as many trials each; what is equal stays together.
+// Numbers with many values are divided into ranges with about as many trials each; equal values stay together.
 std::vector<std::vector<Sample>> in_ranges(std::vector<Sample> samples) {
   std::stable_sort(samples.begin(), samples.end(),
                    [](const Sample& a, const Sample& b) { return a.value.get<double>() < b.value.get<double>(); });

@@ -1,5 +1,5 @@
-// Fits the model to every trial that fitted or ran out of memory, and asks it for single configurations.
-// What the cost library throws means here that there is no estimate.
+// Fits the model to every trial that fitted or ran out of memory. An exception of the cost library means that there is
+// no estimate.
 #include "facts/memory.h"
 
 #include <exception>

@@ -1,7 +1,6 @@
-// The cost model as all trials of a study together teach it.
-//
-// Threading: pure functions. Errors: none; a model that cannot be made, or a configuration that it cannot read, gives
-// no estimate: it is no reason to lose a summary. Units: bytes, samples of a micro batch.
+// The cost model of memory, fitted to all trials of a study.
+// Threading: pure functions. Errors: none; if the model cannot be fitted or a configuration cannot be read, there is no
+// estimate, but still a summary. Units: bytes, samples of a micro batch.
 #ifndef DSAT_HOST_FACTS_MEMORY_H_
 #define DSAT_HOST_FACTS_MEMORY_H_
 
@@ -15,12 +14,12 @@
 
 namespace dsat::host {
 
-// What the model learns from beside the trials.
+// The model's input besides the trials.
 struct MemoryKnowledge {
-  const Json& profile;  // null: nothing is learnt
+  const Json& profile;  // null: the model learns nothing
   std::optional<uint64_t> device_memory_bytes;
   int64_t data_parallel_size = 1;
-  std::string precision;  // that the command gives in place of "auto" (command/hugging_face.h)
+  std::string precision;  // the command's precision for "auto" (command/hugging_face.h)
 };
 
 class MemoryEstimates {
@@ -28,7 +27,7 @@ class MemoryEstimates {
   MemoryEstimates(const MemoryKnowledge& knowledge, const std::vector<Trial>& trials);
 
   std::optional<cost::Interval> peak(const Json& config) const;
-  // The largest micro batch, all else as in `config`; nullopt where the device's memory is unknown, too.
+  // Returns the largest micro batch for `config`; nullopt also if the device's memory is unknown.
   std::optional<cost::Interval> ceiling(const Json& config) const;
 
  private:

@@ -1,7 +1,6 @@
-// The pieces that read_study_facts is put together from.
-//
-// Threading: pure functions. Errors: none. Each takes facts whose `record`, `metric` and `maximise` are filled in, and
-// what stands before it in this file.
+// The steps of read_study_facts.
+// Threading: pure functions. Errors: none. Each needs `record`, `metric` and `maximise`, and the results of the
+// functions above it in this file.
 #ifndef DSAT_HOST_FACTS_PARTS_H_
 #define DSAT_HOST_FACTS_PARTS_H_
 
@@ -18,10 +17,10 @@ namespace dsat::host {
 
 using Time = std::chrono::system_clock::time_point;
 
-// Everything about each trial but its estimate. `now`: the latest moment, for what still runs.
+// Returns everything about each trial except its memory estimate. `now`: the latest moment, for running trials.
 std::vector<TrialFacts> trial_facts(const StudyFacts& facts, const std::vector<Trial>& trials, Time now);
 
-// The latest moment that a study knows: of a live one on real devices the clock's, else the journal's.
+// Returns the clock's time for a running study on real devices, otherwise the latest time in the journal.
 Time latest_moment(const StudyFacts& facts, bool simulated);
 
 Progress progress_of(const StudyFacts& facts, Time now);

@@ -1,5 +1,5 @@
-// Times, counts and device-hours of a study, from the times of its trials.
-// The pace leaves out pauses: only time in which a trial ran counts, so that a resumed study is judged by its work.
+// Computes times, counts and device-hours of a study from its trials' times. The pace ignores pauses: only time in
+// which a trial ran counts, so a resumed study has the same pace.
 #include <algorithm>
 
 #include "base/clock.h"
@@ -18,7 +18,7 @@ struct Run {
   Time from, to;
 };
 
-// From the start of each trial, sorted.
+// Returns the runs by start time.
 std::vector<Run> runs_of(const StudyFacts& facts, Time now) {
   std::vector<Run> runs;
   for (const TrialRecord& record : facts.record.trials) {
@@ -31,7 +31,7 @@ std::vector<Run> runs_of(const StudyFacts& facts, Time now) {
   return runs;
 }
 
-// Time in which at least one of them ran.
+// Returns the time in which at least one trial ran.
 double busy_seconds(const std::vector<Run>& runs) {
   double busy = 0;
   Time until{};
@@ -46,7 +46,7 @@ std::optional<double> positive(const std::optional<double>& value) {
   return value && *value > 0 ? value : std::nullopt;
 }
 
-// Means over the trials of one configuration; of the best they are in its record.
+// Returns the mean over all trials of a configuration.
 std::optional<double> mean_throughput(const StudyFacts& facts, uint64_t trial) {
   double sum = 0;
   int count = 0;
@@ -65,16 +65,16 @@ double devices_of(const StudyFacts& facts, uint64_t trial) {
                      : config::number_at(facts.record.study, "slots_per_trial").value_or(1);
 }
 
-// How much more training a device does with the best; nullopt: unknown.
+// Returns how much more a device trains with the best configuration; nullopt: unknown.
 std::optional<double> speedup(const StudyFacts& facts) {
   if (!facts.record.best || !facts.baseline || !facts.why_no_gain.empty()) return std::nullopt;
   const uint64_t own = *facts.baseline, best = facts.record.best->trial;
-  // All but FLOPS_per_gpu is measured of the devices of a trial together.
+  // All metrics but FLOPS_per_gpu are for all devices of a trial together.
   const double share = devices_of(facts, own) / devices_of(facts, best);
   if (facts.end_to_end && facts.end_to_end->is_script_bound() && facts.end_to_end->ratio) {
     return positive(*facts.end_to_end->ratio * share);
   }
-  // Where the metric is one of training done in a time the gain is the answer, and the page tells one number.
+  // If the metric is a rate of training, the gain is the answer, so that the page shows one number.
   if (facts.metric == "FLOPS_per_gpu" && facts.gain) return positive(facts.gain->ratio);
   if (facts.metric == "throughput" && facts.gain) return positive(facts.gain->ratio * share);
   const auto before = mean_throughput(facts, own), after = mean_throughput(facts, best);
@@ -98,7 +98,7 @@ Progress progress_of(const StudyFacts& facts, Time now) {
   progress.max_trials = static_cast<int>(config::number_at(facts.record.study, "max_trials").value_or(0));
   if (const auto budget = config::number_at(facts.record.study, "time_budget_ms"))
     progress.time_budget_seconds = *budget / 1000;
-  int counted = 0;  // against max_trials, ended
+  int counted = 0;  // ended trials that count against max_trials
   for (const TrialRecord& record : facts.record.trials) {
     const TrialPlace place = facts.trials[record.id].place;
     progress.started += record.started();
@@ -115,7 +115,7 @@ Progress progress_of(const StudyFacts& facts, Time now) {
   if (facts.record.status != StudyStatus::running) return progress;
   const double busy = busy_seconds(runs_of(facts, now));
   if (counted > 0) progress.seconds_left = busy / counted * std::max(0, progress.max_trials - counted);
-  // A resumed study has its whole time budget anew.
+  // A resumed study has its whole time budget again.
   const auto resumed = parse_rfc3339(facts.record.study.value("resumed_at", std::string()));
   if (const auto since = resumed ? resumed : begin; progress.time_budget_seconds && since) {
     const double budget_left = std::max(0.0, *progress.time_budget_seconds - seconds_between(*since, now));

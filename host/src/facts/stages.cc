@@ -1,5 +1,5 @@
-// Counts the trials of each ZeRO stage and asks the memory model for its ceiling.
-// The configuration that stands for a stage is its best one, else the last that was tried there.
+// Counts the trials of each ZeRO stage and asks the memory model for its ceiling. A stage is represented by its best
+// configuration, or else by the last one tried.
 #include <algorithm>
 #include <map>
 
@@ -27,7 +27,7 @@ void count(StageFacts& stage, const TrialRecord& record, const TrialFacts& trial
 std::vector<StageFacts> stage_facts(const StudyFacts& facts, const std::vector<Trial>& trials,
                                     const MemoryEstimates& estimates) {
   std::map<int, StageFacts> stages;
-  std::map<int, uint64_t> shown;  // trial whose configuration stands for the stage
+  std::map<int, uint64_t> shown;  // the trial that represents the stage
   for (const Json& stage : facts.record.study.value("zero_stages", Json::array())) {
     if (stage.is_number_integer()) stages[stage.get<int>()];
   }

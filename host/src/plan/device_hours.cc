@@ -1,4 +1,4 @@
-// Reads the budget, and sums the trials' times by the slots that they ran on.
+// Reads the budget, and sums the trials' times over the slots on which they ran.
 #include "plan/device_hours.h"
 
 #include <fmt/format.h>

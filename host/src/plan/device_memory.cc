@@ -1,4 +1,4 @@
-// Keeps the first memory that is given or reported. usable() takes the margin off each time that it is asked.
+// Keeps the first memory size that is given or reported. usable() subtracts the margin at each call.
 #include "plan/device_memory.h"
 
 namespace dsat::host {

@@ -1,4 +1,4 @@
-// Writes the experiment into the run directory, unless it is there as it should be, and looks for the packages beside
+// Writes the experiment into the run directory if it is missing or different, and looks for the packages beside
 // dsat-launch.
 #include "plan/experiment_files.h"
 

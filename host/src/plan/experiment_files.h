@@ -1,8 +1,8 @@
-// What the trials of an experiment file find beside their hyperparameters: the file, and the Python packages.
+// Provides the experiment file and the Python packages to the trials of an experiment.
 //
-// Purpose: both depend on where the study lies and on this installation, so the plan does not keep them. They become
-//   variables of every run, and of the command for the best configuration.
-// Threading: control thread. Errors: dsat::Error where the file cannot be written.
+// Both depend on the study's folder and on this installation, so they are not in the plan. They become variables of
+// every run, and of the command for the best configuration. Threading: control thread. Errors: dsat::Error if the file
+// cannot be written.
 #ifndef DSAT_HOST_PLAN_EXPERIMENT_FILES_H_
 #define DSAT_HOST_PLAN_EXPERIMENT_FILES_H_
 
@@ -13,8 +13,8 @@
 
 namespace dsat::host {
 
-// Adds the variables to the plan, and a notice where there is no package. A study without an experiment file stays as
-// it is.
+// Adds the variables to the plan, and a notice if there is no package. Does nothing for a study without an experiment
+// file.
 void add_experiment(const std::filesystem::path& launcher, const Environment& environment, Plan& plan);
 
 }  // namespace dsat::host

@@ -1,5 +1,5 @@
 // Compares the bytes of the configuration's reduce bucket with the device's memory, and gives the space sizes that fit.
-// The bytes follow docs/real-deepspeed.md: one bucket, or two with overlap_comm at stages 1 and 2.
+// docs/real-deepspeed.md has the rule: one bucket, or two with overlap_comm at stages 1 and 2.
 #include "plan/fit_bucket.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ bool has_axis(const config::StageSpace& stage) {
   return std::any_of(stage.axes.begin(), stage.axes.end(), [](const auto& axis) { return axis.key == kBucketKey; });
 }
 
-// The usual sizes up to this many elements; the smallest one in any case.
+// Returns the usual sizes up to this number of elements, and at least the smallest one.
 std::vector<Json> sizes_up_to(double most_elements) {
   std::vector<Json> sizes;
   for (const int64_t size : config::usual_bucket_sizes()) {
@@ -48,7 +48,7 @@ std::optional<std::string> fit_bucket(Plan& plan) {
   const std::vector<Json> sizes = sizes_up_to(most_elements);
   bool read = false;
   for (config::StageSpace& stage : plan.space.stages) {
-    if (stage.stage == 0) continue;  // reads no bucket
+    if (stage.stage == 0) continue;  // stage 0 has no bucket
     stage.axes.push_back({kBucketKey, sizes});
     read = true;
   }

@@ -1,7 +1,7 @@
-// A study's settings, resolved and checked: what create() makes of the options and resume() reads from the journal.
+// A study's settings, resolved and checked. create() makes a plan from the options, resume() reads it from the journal.
 //
-// Purpose: nothing below this point looks at options, environment variables or the user's files again.
-// Threading: plain values. Errors: dsat::Error, one line.
+// After this point nothing reads options, environment variables or the user's files. Threading: plain values. Errors:
+// dsat::Error, one line.
 #ifndef DSAT_HOST_PLAN_PLAN_H_
 #define DSAT_HOST_PLAN_PLAN_H_
 
@@ -22,8 +22,8 @@ namespace dsat::host {
 struct StrategyPlan {
   PluginInfo plugin;
   Json options;                           // a value for every declared option
-  uint32_t journalled_state_version = 0;  // of the plugin that wrote the saved states
-  std::string sha256;                     // of the plugin's file: a resumed study loads no other one
+  uint32_t journalled_state_version = 0;  // of the plugin that saved the states
+  std::string sha256;                     // of the plugin's file; a resumed study loads only this file
 };
 
 struct Plan : StudyLimits,
@@ -37,26 +37,26 @@ struct Plan : StudyLimits,
               TrialSetup,
               PluginProcesses {
   std::string name;
-  std::filesystem::path dir;          // empty: nothing is written
-  std::vector<std::string> command;   // empty: a simulation without one
-  std::filesystem::path config_file;  // that user_config was read from; empty: the experiment file holds it
-  Json user_config;                   // the user's with config_overwrites merged in, as DeepSpeed reads it
+  std::filesystem::path dir;          // empty: no files are written
+  std::vector<std::string> command;   // empty: a simulation without command
+  std::filesystem::path config_file;  // the file of user_config; empty: the experiment file has it
+  Json user_config;                   // with config_overwrites merged in, in DeepSpeed's form
   Json space_file;                    // or null
-  std::string space_name;             // for messages while the options are checked; a resumed plan has none
+  std::string space_name;             // for messages while the options are checked; empty in a resumed plan
   bool hugging_face = false;          // the command may fill in "auto", as Hugging Face's Trainer does
-  bool maximise = true;               // the metric
+  bool maximise = true;               // whether a larger metric is better
   Json experiment;                    // or null
   StrategyPlan profiler, searcher;
   SlotPlan slots;
   std::optional<Simulation> simulation;
 
-  // Derived from the above for a data-parallel size; made again when the profile trial reports another world size.
+  // Derived from the members above for a data-parallel size, and again if a trial reports another world size.
   int64_t data_parallel_size = 1;
   config::Space space;  // its stages are those of zero_stages that the user's keys allow
-  Json base_config;     // axes replaced by their first value, batch sizes complete
+  Json base_config;     // axes have their first value, batch sizes are complete
   std::vector<std::string> notices;
 
-  // The table of all fields that the journal keeps as they are: the groups', and the plan's own.
+  // The table of all fields that the journal keeps unchanged: those of the groups and the plan's own.
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"name"}, self.name);
@@ -80,38 +80,37 @@ struct Plan : StudyLimits,
   }
 
   config::RuleOptions rules() const;
-  config::RuleOptions world_rules() const;        // of the devices alone, not of the search's micro batches
-  int concurrency() const;                        // trials that can really run at once
-  TrialShape shape_of(const Json& config) const;  // what a trial of this configuration takes
+  config::RuleOptions world_rules() const;        // for the devices only, not for the search's micro batches
+  int concurrency() const;                        // how many trials can run at once
+  TrialShape shape_of(const Json& config) const;  // the slots of a trial with this configuration
   std::string config_name() const;                // for messages
-  Error in_config(const Error& error) const;      // one that names the configuration too
-  // What the command's flags give in place of a precision that the configuration leaves open; empty: nothing.
+  Error in_config(const Error& error) const;      // adds the configuration's name
+  // The precision from the command's flags, if the configuration leaves it open; empty: none.
   std::string filled_in_precision() const;
 };
 
-// Resolves options; nothing is run and nothing written.
+// Resolves options; runs nothing and writes nothing.
 Plan make_plan(const StudyOptions& options);
 
-// The folder of a study that was given none: the first name that is free now, which another study may take yet.
+// The default folder of a study: the first free name. Another study may still take it.
 std::filesystem::path default_output_dir(const Plan& plan);
 
-// Fills in what depends on the data-parallel size.
+// Derives the members that depend on the data-parallel size.
 void derive_space(Plan& plan, int64_t data_parallel_size);
 
-// The plugin that was chosen, loaded, with a value for each of its options.
+// Loads the chosen plugin, with a value for each of its options.
 StrategyPlan choose_strategy(const StrategyChoice& choice, PluginKind kind, const PluginProcesses& processes,
                              bool is_kept);
 
-// Loads a plugin that a journal names. The file must be the same as then unless `accept_changed`; the id must always be
-// the same.
+// Loads a plugin that a journal names. The id must be the same; the file too, unless `accept_changed`.
 void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool accept_changed);
 
-// All that the journal must keep of a plan, and back. The derived members are made again; no plugin is loaded. A
-// simulation of a program's own comes back without its surface.
+// Converts the part of a plan that the journal keeps. Derived members are derived again; no plugin is loaded. A
+// program's own simulation has no surface afterwards.
 Json to_json(const Plan& plan);
 Plan plan_from_json(const Json& json);
 
-// The part of both that the table of fields makes. Throws DSAT_INTERNAL if a field is missing or cannot have its value.
+// Converts the fields in the table. Throws DSAT_INTERNAL if a field is missing or has an impossible value.
 Json settings_to_json(const Plan& plan);
 void read_settings(const Json& json, Plan& plan);
 

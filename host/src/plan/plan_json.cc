@@ -1,5 +1,5 @@
-// Writes a plan as the journal keeps it and reads it back: visitors of the tables of settings do both, plugins, slots
-// and simulation are read apart. Only what was decided is written; what follows from it is derived again.
+// Visitors of the settings' tables write and read a plan; plugins, slots and simulation are handled separately. Only
+// decisions are written; everything else is derived again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using Paths = std::vector<std::filesystem::path>;
 
 Error unreadable(const std::string& why) { return internal_error("the journal's plan cannot be read: " + why); }
 
-// The form of a value in JSON. Both directions stand side by side; any other type has the form that its own JSON has.
+// The JSON form of a value, in both directions. Other types have their own JSON form.
 template <class T>
 struct Form {
   static Json write(const T& value) { return Json(value); }
@@ -58,7 +58,7 @@ struct Form<std::vector<int>> {
   static Json write(const std::vector<int>& numbers) { return Json(numbers); }
   static std::vector<int> read(const Json& json) {
     std::vector<int> numbers;
-    // A value that is no list would be a list of itself to a plain loop.
+    // The loop needs a vector, because a plain loop over a JSON value that is no list visits the value itself.
     for (const Json& number : json.get<std::vector<Json>>()) numbers.push_back(config::whole_number<int>(number));
     return numbers;
   }
@@ -165,7 +165,7 @@ Json to_json(const StrategyPlan& plan) {
           {"options", plan.options}};
 }
 
-// The plugin as it was then; load_plugin() finds out whether it still is.
+// Returns the plugin at that time; load_plugin() checks whether it is still the same.
 StrategyPlan strategy_from_json(const Json& json, PluginKind kind) {
   StrategyPlan plan;
   plan.plugin.file = json.at("file").get<std::string>();
@@ -180,7 +180,7 @@ StrategyPlan strategy_from_json(const Json& json, PluginKind kind) {
   return plan;
 }
 
-// Space and base configuration, as they were. Notices of theirs were given when the study was started.
+// Derives space and base configuration without their notices, which were given when the study was started.
 void derive_again(Plan& plan, int64_t data_parallel_size) {
   const std::vector<std::string> notices = plan.notices;
   try {

@@ -1,5 +1,5 @@
-// The plugins of a plan: chosen by name for a new study, loaded again for one that is taken up. A file that is not the
-// one that the journal names runs nothing before the user agrees.
+// The plugins of a plan: chosen by name for a new study, loaded again for a resumed one. A file that differs from the
+// journal's is not run before the user agrees.
 #include <fmt/format.h>
 
 #include "base/guarded.h"

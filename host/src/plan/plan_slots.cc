@@ -1,5 +1,5 @@
-// Merges what options, launcher flags and the autotuning section ask for into one request, plans it, and checks that
-// the command can take what was planned.
+// Merges the requests of options, launcher flags and the autotuning section, plans the slots, and checks that the
+// command can use them.
 #include "plan/plan_slots.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A number or a list of numbers of the autotuning section; DeepSpeed reads null and "auto" as not given.
+// Returns a number or a list from the autotuning section; null and "auto" mean not given, as in DeepSpeed.
 std::vector<int> numbers_at(const Json& config, const char* key) {
   const Json* value = config::find(config, key);
   if (value == nullptr || value->is_null() || *value == "auto") return {};
@@ -36,7 +36,7 @@ std::vector<int> numbers_at(const Json& config, const char* key) {
   return numbers;
 }
 
-// The one that is given; empty: neither.
+// Returns the value that is given; empty: neither is.
 std::string one_of(const char* option, const std::string& of_options, const std::string& of_launcher) {
   if (!of_options.empty() && !of_launcher.empty()) {
     throw Error(fmt::format("{} is given to dsat-host ({}) and to the deepspeed launcher ({}): keep one", option,
@@ -45,8 +45,8 @@ std::string one_of(const char* option, const std::string& of_options, const std:
   return of_options + of_launcher;
 }
 
-// The launcher takes this machine alone where the file that it is given is none.
-// Returns a notice where a file may be missing by mistake, else "".
+// If the given hostfile does not exist, the launcher uses only this machine. Returns a notice if a file may be missing
+// by mistake, else "".
 std::string notice_of_no_hostfile(const fs::path& hostfile) {
   if (hostfile == kNoHostfile) return "";
   constexpr const char* kNotice =
@@ -55,7 +55,7 @@ std::string notice_of_no_hostfile(const fs::path& hostfile) {
   return fmt::format(kNotice, hostfile.string());
 }
 
-// Hosts, and which of their slots. Returns a notice, or "".
+// Sets hosts and usable slots. Returns a notice, or "".
 std::string request_hosts(const SlotOptions& options, const LauncherResources& launcher, const fs::path& cwd,
                           SlotRequest& request) {
   const std::string hostfile = one_of("--hostfile", options.hostfile.string(), launcher.hostfile);
@@ -72,21 +72,21 @@ std::string request_hosts(const SlotOptions& options, const LauncherResources& l
   return "";
 }
 
-// GPUs and nodes, as options or as the launcher's own flags.
+// Sets GPUs and nodes from options or launcher flags.
 void request_size(const SlotOptions& options, const LauncherResources& launcher, SlotRequest& request) {
-  // The launcher writes "all" as -1, which asks for no number.
+  // The launcher writes "all" as -1, which is no number.
   const auto positive = [](const std::optional<int>& count) {
     return count && *count > 0 ? std::vector<int>{*count} : std::vector<int>();
   };
   request.num_gpus = options.num_gpus.empty() ? positive(launcher.num_gpus) : options.num_gpus;
   request.num_nodes = options.num_nodes.empty() ? positive(launcher.num_nodes) : options.num_nodes;
-  // The option --slots-per-trial outweighs the launcher's flags.
+  // The option --slots-per-trial has priority over the launcher's flags.
   if (!options.slots_per_trial || !options.num_gpus.empty() || !options.num_nodes.empty()) return;
   request.num_gpus.clear();
   request.num_nodes.clear();
 }
 
-// A size that the command cannot take would not be that of any trial.
+// If the command cannot use a size, no trial would have that size.
 void check_command(const SlotPlan& plan, const CommandTemplate& command, const ClusterOptions& cluster) {
   const bool deepspeed = command.launcher() == Launcher::deepspeed;
   if (!plan.hostfile.empty() && !deepspeed && cluster.runner == kLocalRunner) {
@@ -95,7 +95,7 @@ void check_command(const SlotPlan& plan, const CommandTemplate& command, const C
                     "program: write deepspeed before the script, or drop the hostfile",
                     plan.hostfile.string()));
   }
-  // Below Slurm srun starts as many processes as a trial has slots.
+  // In Slurm, srun starts as many processes as a trial has slots.
   const bool scheduled = cluster.runner == kSlurmRunner || cluster.runner == kPilotRunner;
   if (plan.sizes_are_tuned() && !scheduled && !command.takes_a_size()) {
     throw Error(
@@ -111,8 +111,8 @@ void check_command(const SlotPlan& plan, const CommandTemplate& command, const C
   }
 }
 
-// All of the deepspeed launcher's ways to reach hosts, pdsh aside, start a rank for every slot of a hostfile, on a
-// host's first devices: a trial has to take whole hosts.
+// Except pdsh, all ways of the deepspeed launcher to reach hosts start a rank for every slot in a hostfile, on a host's
+// first devices. So a trial must take whole hosts.
 void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
   if (plan.hostfile.empty() || !command.takes_whole_hostfile()) return;
   const std::string launcher = command.multinode_launcher();
@@ -132,7 +132,7 @@ void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
       refuse(fmt::format("as many on each, but a trial takes {} of one host and {} of another", *most, *least));
     }
     if (shape.slots() == static_cast<int>(plan.slots.size())) continue;
-    // srun chooses the hosts by itself.
+    // srun chooses the hosts itself.
     if (launcher == "slurm") refuse(fmt::format("a trial takes {} slots of {}", shape.slots(), plan.slots.size()));
     for (const auto& [host, count] : next) {
       if (count > *least) refuse(fmt::format("a trial may take {} of the {} slots of {}", *least, count, host));
@@ -143,8 +143,8 @@ void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
   plan.notices.emplace_back("trials run one at a time: --launcher mvapich keeps the hosts of all in one file");
 }
 
-// A step of srun has as many tasks on each of its nodes; and below it the deepspeed launcher takes the first devices of
-// each node, whichever are the trial's.
+// A step of srun has the same number of tasks on each node. In a step the deepspeed launcher uses the first devices of
+// each node, even if the trial has others.
 void check_steps(SlotPlan& plan, const CommandTemplate& command) {
   const auto hosts = SlotPool(plan.slots, std::nullopt).hosts();
   for (const TrialShape& shape : plan.shapes()) {
@@ -165,7 +165,7 @@ void check_steps(SlotPlan& plan, const CommandTemplate& command) {
   }
 }
 
-// Trials side by side would have one port, or devices that the launcher counts by itself.
+// Parallel trials would use the same port, or the same devices, because the launcher counts devices itself.
 void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
   if (plan.at_once < 2) return;
   std::string reason;
@@ -196,7 +196,7 @@ void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
   plan.notices.push_back("trials run one at a time: " + reason);
 }
 
-// A simulation has devices of its own.
+// A simulation has its own devices.
 void use_simulated_slots(const SlotOptions& options, const Simulation& simulation, SlotRequest& request) {
   if (simulation.slots_are_all && options.slots.value_or(0) > simulation.slots) {
     throw Error(fmt::format("--slots {}, but the simulation has only {} devices", *options.slots, simulation.slots));
@@ -210,7 +210,7 @@ void check_simulation(const SlotPlan& plan) {
   throw Error("a simulation has one host and trials of one size: leave out the hostfile and lists of num_gpus");
 }
 
-// Does the size of a trial, or which slots it may use, come from elsewhere than the command?
+// Whether a trial's size or its usable slots are not given by the command.
 bool size_is_ours(const SlotOptions& options, const SlotRequest& request) {
   return options.slots || request.max_slots || options.slots_per_trial || !options.num_gpus.empty() ||
          !options.num_nodes.empty() || !options.hostfile.empty() || !request.section_gpus.empty() ||
@@ -249,18 +249,18 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
   if (!request.given.empty() && cluster.has_gpus) known.backend = Backend::cuda;
   SlotPlan plan = plan_slots(known, request);
   if (local && !notice.empty()) plan.notices.push_back(notice);
-  // Placeholders are those of one trial; how many there are in the queue is the limit.
+  // The slots of a job are placeholders; the number of jobs in the queue is the limit.
   if (cluster.runner == kSlurmRunner) plan.at_once = options.max_concurrent_trials;
   plan.size_is_ours = size_is_ours(options, request);
   plan.filtered = !request.include.empty() || !request.exclude.empty();
   if (options.simulation) {
     check_simulation(plan);
-    plan.placements.clear();  // they are of no real device
+    plan.placements.clear();  // they name no real devices
   } else {
     check_command(plan, *command, cluster);
     if (cluster.runner == kLocalRunner) check_whole_hosts(plan, *command);
     if (cluster.runner == kPilotRunner) check_steps(plan, *command);
-    // Each job of Slurm has nodes or devices that Slurm keeps from the others.
+    // Slurm reserves each job's nodes or devices.
     if (cluster.runner != kSlurmRunner) run_one_at_a_time(*command, plan);
   }
   return plan;

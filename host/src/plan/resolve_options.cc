@@ -1,5 +1,5 @@
 // Resolves a study's options into its plan: numbers, metric, plugins, the user's configuration, slots, space and
-// folder, in this order, so that the first thing that is wrong is the one that is reported.
+// folder. The first error in this order is reported.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -36,11 +36,11 @@ namespace fs = std::filesystem;
 
 const std::vector<int> kDefaultZeroStages{1, 2, 3};
 constexpr int kDefaultProfileTrials = 3;
-constexpr size_t kLongestFolderName = 200;  // with "study" and a number it stays below the 255 of a file system
+constexpr size_t kLongestFolderName = 200;  // with "study" and a number it stays below the usual limit of 255
 
-// Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key that is
-// like no known one is the user's own business; where DeepSpeed refuses unknown keys itself it may be one of a newer
-// DeepSpeed's, and the first trial shows it.
+// Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key unlike any
+// known key belongs to the user. If DeepSpeed refuses unknown keys in its section, the key may belong to a newer
+// DeepSpeed, and the first trial shows it.
 void check_keys(const Plan& plan, std::vector<std::string>& notices) {
   for (const config::UnknownKey& unknown : config::unknown_keys(plan.user_config)) {
     if (unknown.stray_space && !unknown.refused) {
@@ -58,7 +58,8 @@ void check_keys(const Plan& plan, std::vector<std::string>& notices) {
   }
 }
 
-// From here on the configuration is as DeepSpeed reads it; what its checks refuse is refused before a trial is spent.
+// From here on the configuration has DeepSpeed's form. What DeepSpeed's checks refuse is refused before the first
+// trial.
 void check_values(Plan& plan) {
   try {
     plan.user_config = config::canonical(plan.user_config);
@@ -67,8 +68,8 @@ void check_values(Plan& plan) {
   }
 }
 
-// What the cost model reads of every trial is read of the first one here: a value that it has no use for would end the
-// study later.
+// The cost model reads the configuration of every trial. A value that it cannot read must be refused now and not end
+// the study later.
 void check_setup(const Plan& plan) {
   try {
     cost::setup_from_config(with_precision(plan.base_config, plan.filled_in_precision()), plan.data_parallel_size);
@@ -77,7 +78,7 @@ void check_setup(const Plan& plan) {
   }
 }
 
-// The runner changes the trials' configurations (trial_inputs.h).
+// The runner changes these settings in the trials' configurations (trial_inputs.h).
 void tell_of_curriculum(Plan& plan) {
   Json config = plan.user_config;
   if (!config::train_at_full_difficulty(config)) return;
@@ -94,7 +95,7 @@ Json load_space_file(const fs::path& file) {
   }
 }
 
-// Is `path` this folder, or in it, whatever links lead there?
+// Whether `path` is `folder` or in it, after resolving links.
 bool is_within(const fs::path& path, const fs::path& folder) {
   std::error_code error;
   const fs::path inner = fs::weakly_canonical(path, error), outer = fs::weakly_canonical(folder, error);
@@ -102,7 +103,7 @@ bool is_within(const fs::path& path, const fs::path& folder) {
   return end == outer.end() || (std::next(end) == outer.end() && end->empty());
 }
 
-// "train.py" of `deepspeed --num_gpus 8 train.py`, else the program.
+// Returns "train" for `deepspeed --num_gpus 8 train.py`, else the program's name.
 std::string name_of(const std::vector<std::string>& command) {
   for (const std::string& word : command) {
     if (fs::path(word).extension() == ".py" && word.front() != '-') return fs::path(word).stem().string();
@@ -110,7 +111,7 @@ std::string name_of(const std::vector<std::string>& command) {
   return fs::path(command.front()).filename().string();
 }
 
-// One word for a folder: "torchvision dsat core_api" becomes "torchvision-dsat-core_api".
+// Returns one word for a folder: "torchvision dsat core_api" becomes "torchvision-dsat-core_api".
 std::string folder_name(std::string name) {
   for (char& c : name) {
     const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '+';
@@ -120,7 +121,7 @@ std::string folder_name(std::string name) {
   return name.empty() || name[0] == '.' ? "study" + name : name;
 }
 
-// A visitor that refuses what lies below the least value of a setting.
+// A visitor that refuses a value below the setting's minimum.
 struct CheckRange {
   template <class Value>
   void operator()(const Setting& setting, const std::optional<Value>& value) const {
@@ -163,7 +164,7 @@ void check_numbers(const StudyOptions& o) {
   }
 }
 
-// What this process was started with is not the caller's to mend.
+// The caller cannot change the environment of this process, so it is not checked.
 void check_environment(const Environment& given) {
   if (given == current_environment()) return;
   for (const std::string& variable : given) {
@@ -173,7 +174,7 @@ void check_environment(const Environment& given) {
   }
 }
 
-// What only a program that embeds the library can get wrong: the command line writes these members itself.
+// Errors that only an embedding program can make; the command line sets these members itself.
 void check_members(const StudyOptions& o) {
   const auto check_object = [](const Json& value, const char* member) {
     if (value.is_null() || value.is_object()) return;
@@ -197,7 +198,7 @@ void copy_groups(const StudyOptions& options, Plan& plan) {
 void copy_options(const StudyOptions& options, Plan& plan) {
   copy_groups<StudyLimits, Comparison, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement,
               TrialSetup, PluginProcesses, ClusterOptions>(options, plan);
-  plan.arg_mappings.clear();  // merged with the configuration's later
+  plan.arg_mappings.clear();  // merged with those of the configuration later
   plan.cwd = options.cwd.empty() ? fs::current_path() : fs::absolute(options.cwd);
   for (fs::path& include : plan.includes) include = fs::absolute(include).lexically_normal();
   plan.simulation = options.simulation;
@@ -205,7 +206,7 @@ void copy_options(const StudyOptions& options, Plan& plan) {
   plan.command = options.command;
 }
 
-// The searcher decides what the user left open.
+// The searcher's defaults apply where the user gave no value.
 void settle_defaults(Plan& plan) {
   const Json& wanted = plan.searcher.plugin.study;
   std::vector<int>& stages = plan.zero_stages;
@@ -241,7 +242,7 @@ void choose_slots(const StudyOptions& options, const std::optional<CommandTempla
   plan.notices.insert(plan.notices.end(), plan.slots.notices.begin(), plan.slots.notices.end());
 }
 
-// The user's configuration: the command's, or where a simulation needs no command, that of ds_config or its own.
+// Reads the command's configuration or, for a simulation without a command, that of ds_config or the simulation.
 void read_configuration(const StudyOptions& options, const std::optional<CommandTemplate>& command, Plan& plan) {
   if (command) {
     plan.config_file = command->config_file();
@@ -276,8 +277,8 @@ void check_include(const Plan& plan, const fs::path& include, std::set<std::stri
   }
 }
 
-// What a copied folder needs before anything is copied: itself, outside of the results, and includes that are there and
-// that nothing else there is called.
+// Checks before copying: the model directory must be outside the results, and includes must exist and have unique
+// names.
 void check_copied_folder(const Plan& plan) {
   if (plan.trial_cwd != TrialCwd::copy) return;
   if (is_within(plan.cwd, plan.dir)) {
@@ -288,7 +289,7 @@ void check_copied_folder(const Plan& plan) {
   for (const fs::path& include : plan.includes) check_include(plan, include, names);
 }
 
-// On other hosts the script may lie where this one sees nothing.
+// On other hosts the script may be at a place that does not exist here.
 void check_script(const Plan& plan) {
   if (plan.simulation || plan.runner != kLocalRunner || !plan.slots.hostfile.empty()) return;
   if (const auto script = missing_script(plan.command, plan.cwd, plan.includes)) {
@@ -297,7 +298,7 @@ void check_script(const Plan& plan) {
   }
 }
 
-// Where one configuration is all there is, a search would only cost time.
+// If there is only one configuration, a search is a waste of time.
 void check_choice(const Plan& plan) {
   const config::Space& space = plan.space;
   if (space.stages.size() > 1) return;
@@ -318,7 +319,7 @@ void check_choice(const Plan& plan) {
                   space.stages.front().stage, legal));
 }
 
-// That of the user's own configuration, with the first number of pipeline stages that it lists.
+// Returns the size for the user's own configuration, with the first number of pipeline stages in its list.
 int64_t first_data_parallel_size(const Plan& plan) try {
   Json config = plan.user_config;
   const Json* listed = config::find(config, config::kPipelineStagesKey);
@@ -361,7 +362,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   check_choice(plan);
 }
 
-// The trials' configurations, which are JSON, name files below these folders.
+// The trials' configurations are JSON and name files in these folders.
 void check_can_be_named(const fs::path& folder) {
   if (first_invalid_utf8(folder.string()) == std::string::npos) return;
   throw Error(fmt::format("folder {}: its name is no UTF-8, and no configuration can name a file in it: choose another",
@@ -370,7 +371,7 @@ void check_can_be_named(const fs::path& folder) {
 
 }  // namespace
 
-// Beside the command's files; with copies of those files not among what is copied, but where the program was started.
+// The folder is beside the command's files. If these files are copied for trials, it is where the program was started.
 fs::path default_output_dir(const Plan& plan) {
   std::error_code error;
   const std::string name = folder_name(plan.name);

@@ -1,5 +1,5 @@
-// Chooses, checks and makes runners. A further cluster is an engine (runner/engine.h) in a folder of its own and a
-// branch in each of these functions.
+// Chooses, checks and makes runners. A new cluster needs an engine (runner/engine.h) in its own folder and a branch in
+// each of these functions.
 #include "plan/runners.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> words
   return std::any_of(words.begin(), words.end(), [&](const char* word) { return text == word; });
 }
 
-// Ours alone on a cluster: two studies of one folder name their jobs apart.
+// The token is unique on a cluster, so that two studies with the same folder name their jobs differently.
 std::string make_token() {
   std::random_device random;
   return fmt::format("dsat-{:08x}", random());
@@ -37,14 +37,14 @@ std::string make_token() {
 std::string runner_of_place(const StudyOptions& options, const std::optional<CommandTemplate>& command,
                             const Environment& environment) {
   if (!options.runner_command.empty()) return kPrefixRunner;
-  // Who names hosts or slots, or starts the command by srun, wants it as it is.
+  // If the user names hosts or slots, or starts the command by srun, the command is used as it is.
   const bool own_place = !options.hostfile.empty() || options.slots ||
                          (command && (command->launcher_use().wrapper || !command->resources().hostfile.empty()));
   const bool allocated = is_in_allocation(environment) && find_program("srun", "/", environment).ok();
   return allocated && !own_place ? kPilotRunner : kLocalRunner;
 }
 
-// An option that the runner does not read would be lost in silence.
+// An option that the runner does not use must not be ignored silently.
 void check_options(const ClusterOptions& cluster) {
   const bool jobs = cluster.runner == kSlurmRunner;
   const auto refuse = [&](const char* option, bool given, const char* runner) {
@@ -85,7 +85,7 @@ int largest(const std::vector<int>& a, const std::vector<int>& b, int least) {
   return least;
 }
 
-// As many nodes and slots as the largest trial takes.
+// Returns as many nodes and slots as the largest trial takes.
 std::vector<Slot> placeholders(const SlotRequest& request, const std::optional<CommandTemplate>& command,
                                ClusterOptions& cluster) {
   const int nodes = largest(request.num_nodes, request.section_nodes, 1);
@@ -120,7 +120,7 @@ std::unique_ptr<Engine> make_engine(Loop& loop, const Plan& plan, const JobReque
                                        PilotEngineOptions{remote, request, find_allocation(environment), plan.token});
 }
 
-// Else trials of one place would bear the names of several hosts.
+// Without {host}, trials with different hosts would run at the same place.
 void check_prefix(const Plan& plan) {
   const std::vector<Slot>& slots = plan.slots.slots;
   const bool has_another =
@@ -184,7 +184,7 @@ void renew_slots(Plan& plan, const Environment& environment) {
   if (plan.runner != kPilotRunner) return;
   const bool was_full = plan.slots.at_once == trials_at_once(plan.slots, plan.max_slots);
   plan.slots.slots = find_allocation(environment).slots();
-  if (was_full) plan.slots.at_once = trials_at_once(plan.slots, plan.max_slots);  // else they run one at a time
+  if (was_full) plan.slots.at_once = trials_at_once(plan.slots, plan.max_slots);  // otherwise trials run one at a time
   for (const TrialShape& shape : plan.slots.shapes()) {
     if (SlotPool(plan.slots.slots, plan.max_slots).take(shape)) continue;
     throw Error(
@@ -205,7 +205,7 @@ std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<
   JobRequest request = job_request(plan, command);
   request.guard = launcher;
   std::unique_ptr<Engine> engine = make_engine(loop, plan, request, environment, launcher);
-  std::vector<std::string> unneeded;  // a trial that needs the package says so itself
+  std::vector<std::string> unneeded;  // a trial that needs the package reports its absence
   return std::make_unique<TrialRunner>(
       loop,
       TrialRunnerOptions{plan, plan, plan, plan.dir, std::move(*command), environment, plan.slots,

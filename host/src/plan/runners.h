@@ -1,5 +1,4 @@
-// Which runner a study has, and what it needs before the first trial: the one place that knows all of them.
-//
+// Chooses a study's runner and checks what it needs before the first trial. Only this file knows all runners.
 // Threading: control thread; asks Slurm's commands and waits. Errors: dsat::Error, one line.
 #ifndef DSAT_HOST_PLAN_RUNNERS_H_
 #define DSAT_HOST_PLAN_RUNNERS_H_
@@ -23,20 +22,20 @@ inline constexpr const char* kPilotRunner = "pilot";
 inline constexpr const char* kSlurmRunner = "slurm";
 inline constexpr const char* kPrefixRunner = "prefix";
 
-// Sets cluster.runner if the options leave it open: inside a Slurm allocation the pilot, with --runner-command the
-// prefix, else this machine. Throws for a name that no runner has, for an option of another runner, and on a machine
-// that lacks what the runner needs.
+// Sets cluster.runner if the options leave it open: the pilot inside a Slurm allocation, the prefix with
+// --runner-command, else this machine. Throws for an unknown runner, for an option of another runner, and if the
+// machine lacks what the runner needs.
 void choose_runner(const StudyOptions& options, const std::optional<CommandTemplate>& command,
                    const Environment& environment, ClusterOptions& cluster);
 
-// The slots of an allocation, or placeholders for those of a job; empty: the runner has none of its own.
+// Returns the slots of an allocation, or placeholders for those of a job; empty: the runner uses other slots.
 std::vector<Slot> runner_slots(const SlotRequest& request, const std::optional<CommandTemplate>& command,
                                const Environment& environment, ClusterOptions& cluster);
 
 // Checks that Slurm would take the jobs and that hosts can be reached. Starts nothing.
 void check_runner(const Plan& plan, const std::optional<CommandTemplate>& command, const Environment& environment);
 
-// If the study is resumed in another allocation, its trials run on the nodes of that one.
+// If the study is resumed in another allocation, its trials run on that allocation's nodes.
 void renew_slots(Plan& plan, const Environment& environment);
 
 std::unique_ptr<Runner> make_runner(Loop& loop, const Plan& plan, std::optional<CommandTemplate> command,

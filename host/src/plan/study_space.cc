@@ -1,5 +1,5 @@
-// Derives the tuning space of a plan: the space itself, the starting configuration, and how bounds of the train batch
-// and ZeRO rules narrow both. It is derived again when a trial reports another data-parallel size.
+// Derives the space and the starting configuration, limited by bounds of the train batch and by ZeRO rules. They are
+// derived again if a trial reports another data-parallel size.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,8 +23,7 @@ void collect_auto(const Json& node, const std::string& prefix, std::vector<std::
   }
 }
 
-// Takes a key out, and its section with it where nothing else stands there: accelerate switches a precision on only
-// where the section is missing.
+// Removes a key, and its section if that is empty then: accelerate sets a precision only if the section is missing.
 void erase_auto(Json& config, const std::string& key) {
   config::erase(config, key);
   const std::string section = key.substr(0, key.find('.'));
@@ -32,15 +31,14 @@ void erase_auto(Json& config, const std::string& key) {
   if (rest != nullptr && rest->is_object() && rest->empty()) config::erase(config, section);
 }
 
-// A stage that the file leaves open is the search's to choose, and no trial may have a word there.
+// The search chooses a stage that the file leaves open, so the base configuration needs a number.
 void number_stage(Plan& plan) {
   constexpr const char* kStageKey = "zero_optimization.stage";
   const Json* stage = config::find(plan.base_config, kStageKey);
   if (stage != nullptr && *stage == "auto") config::set(plan.base_config, kStageKey, plan.space.stages.front().stage);
 }
 
-// "auto" is for Hugging Face's Trainer and for accelerate: they fill the value in before DeepSpeed sees it. Nobody else
-// does.
+// Only Hugging Face's Trainer and accelerate replace "auto" by a value before DeepSpeed sees it.
 void leave_out_auto(Plan& plan) {
   if (plan.hugging_face) return number_stage(plan);
   std::vector<std::string> keys;
@@ -54,9 +52,8 @@ void leave_out_auto(Plan& plan) {
   }
 }
 
-// The profile starts from the base configuration. Where the user's own stage and keys do not go together it moves to
-// the lowest stage of the space that they do go with; keys that are wrong at every stage are refused here, not in a
-// trial.
+// The profile starts from the base configuration. If the user's stage does not fit the other keys, it starts at the
+// lowest stage of the space that does. Keys that are wrong at every stage are refused here, before a trial.
 std::optional<std::string> settle_base_stage(Plan& plan) {
   const config::RuleOptions rules = plan.world_rules();
   const std::optional<std::string> broken = config::broken_rule(plan.base_config, rules);
@@ -72,8 +69,8 @@ std::optional<std::string> settle_base_stage(Plan& plan) {
   throw Error(fmt::format("{}: {}", plan.config_name(), *broken));
 }
 
-// The user's configuration for each number of pipeline stages that trials may have. What is no number is refused where
-// the space is built.
+// Returns the user's configuration for each possible number of pipeline stages. Values that are no numbers are refused
+// where the space is built.
 std::vector<Json> by_pipeline_stages(const Plan& plan) {
   const Json* list = config::find(plan.user_config, config::kPipelineStagesKey);
   if (plan.space_file.is_object() && plan.space_file.contains(config::kPipelineStagesKey)) {
@@ -89,7 +86,7 @@ std::vector<Json> by_pipeline_stages(const Plan& plan) {
   return configs;
 }
 
-// Devices of a node and nodes, of all trials where they are alike.
+// Returns nodes and devices per node, if they are the same for all trials.
 config::World world_of(const SlotPlan& slots) {
   const std::vector<int>& nodes = slots.shape.node_slots;
   const bool even = std::all_of(nodes.begin(), nodes.end(), [&](int of_node) { return of_node == nodes.front(); });
@@ -97,8 +94,8 @@ config::World world_of(const SlotPlan& slots) {
                                 : config::World{slots.slots_per_trial, 1};
 }
 
-// The data-parallel sizes of trials that are not alike: a micro batch that divides the global batch at their least
-// common multiple does so in each of them.
+// Returns the least common multiple of the trials' data-parallel sizes: a micro batch that divides the global batch
+// with it does so in every trial.
 int64_t common_multiple(const Plan& plan, int64_t otherwise) {
   const std::vector<Json> configs = by_pipeline_stages(plan);
   std::vector<int64_t> worlds;
@@ -113,21 +110,21 @@ int64_t common_multiple(const Plan& plan, int64_t otherwise) {
       try {
         multiple = std::lcm(multiple, config::data_parallel_size(world, config));
       } catch (const Error&) {
-        // Such a trial is refused when it is asked for.
+        // Such a trial is refused when it is requested.
       }
     }
   }
   return multiple;
 }
 
-// The user's batch sizes are where the study starts, those that the command's flags give in place of "auto" too. Where
-// trials differ in their data-parallel size the train batch follows each of them: one that does not hold for the first
-// may hold for the others.
+// The study starts with the user's batch sizes, including those from the command's flags for "auto". If trials differ
+// in their data-parallel size, the train batch is computed for each of them, because a batch that is wrong for the
+// first may be right for others.
 void complete_base_batch(Plan& plan) try {
   config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
   given = with_batch_flags(plan.command, plan.hugging_face, plan.arg_mappings, given);
   if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
-  // One that does not hold for the first value of a list may hold for another; it follows each.
+  // A batch that is wrong for the first value of a list may be right for another, so it is computed for each.
   for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey}) {
     const Json* own = config::find(plan.user_config, key);
     if (own != nullptr && own->is_array()) given.train_batch.reset();
@@ -138,8 +135,8 @@ void complete_base_batch(Plan& plan) try {
   throw plan.in_config(error);
 }
 
-// A pipeline of few stages has many ranks, and its smallest train batch may be above the bound. The profile then starts
-// with the first number of stages whose train batch is not.
+// With few pipeline stages there are many ranks, and the smallest train batch may exceed the bound. Then the profile
+// starts with the first number of stages whose train batch does not.
 std::optional<std::string> settle_base_pipeline(Plan& plan) {
   if (!plan.max_train_batch_size || plan.global_batch || plan.slots.sizes_are_tuned()) return std::nullopt;
   const int64_t most = *plan.max_train_batch_size;
@@ -154,7 +151,7 @@ std::optional<std::string> settle_base_pipeline(Plan& plan) {
     try {
       size = config::data_parallel_size_of(candidate, plan.data_parallel_size);
     } catch (const Error&) {
-      continue;  // such a trial is refused when it is asked for
+      continue;  // such a trial is refused when it is requested
     }
     if (of_rank * size > most) continue;
     plan.base_config = std::move(candidate);
@@ -168,7 +165,7 @@ std::optional<std::string> settle_base_pipeline(Plan& plan) {
   return std::nullopt;
 }
 
-// The smallest data-parallel size of trials that differ only in their pipeline stages.
+// Returns the smallest data-parallel size of trials that differ only in pipeline stages.
 int64_t smallest_data_parallel_size(const Plan& plan) {
   const std::vector<Json> configs = by_pipeline_stages(plan);
   if (configs.size() == 1) return plan.data_parallel_size;
@@ -177,14 +174,14 @@ int64_t smallest_data_parallel_size(const Plan& plan) {
     try {
       smallest = std::min(smallest, config::data_parallel_size(plan.slots.slots_per_trial, config));
     } catch (const Error&) {
-      // Such a trial is refused when it is asked for.
+      // Such a trial is refused when it is requested.
     }
   }
   return smallest;
 }
 
-// The bound of the train batch as one of the micro batch, where accumulation and data-parallel size are known. Where
-// trials differ in these, it is that of the smallest: a searcher finds the others by the bound itself.
+// Converts the bound of the train batch into one of the micro batch, if accumulation and data-parallel size are known.
+// If trials differ in these, the smallest are used; a searcher applies the bound to the others.
 void bound_by_train_batch(Plan& plan) {
   if (!plan.max_train_batch_size || plan.slots.sizes_are_tuned()) return;
   const std::string bound = fmt::format("--max-train-batch-size {}", *plan.max_train_batch_size);
