@@ -69,7 +69,7 @@ double devices_of(const StudyFacts& facts, uint64_t trial) {
 std::optional<double> speedup(const StudyFacts& facts) {
   if (!facts.record.best || !facts.baseline || !facts.why_no_gain.empty()) return std::nullopt;
   const uint64_t own = *facts.baseline, best = facts.record.best->trial;
-  // All metrics but FLOPS_per_gpu are for all devices of a trial together.
+  // FLOPS_per_gpu is for one device, all other metrics are for all devices of a trial together.
   const double share = devices_of(facts, own) / devices_of(facts, best);
   if (facts.end_to_end && facts.end_to_end->is_script_bound() && facts.end_to_end->ratio) {
     return positive(*facts.end_to_end->ratio * share);

@@ -114,7 +114,7 @@ Plan plan_from_json(const Json& json);
 Json settings_to_json(const Plan& plan);
 void read_settings(const Json& json, Plan& plan);
 
-// What `show` prints of a plan.
+// Returns the settings that `show` prints.
 Json settings_of(const Plan& plan);
 
 }  // namespace dsat::host

@@ -69,7 +69,7 @@ class IsolatedStrategy final : public Strategy {
   bool can_save_ = false;
   int restarts_ = 0;
 
-  // What a new process needs to be restored.
+  // The data that restore a new process.
   Json study_;                        // needed with a state
   std::optional<std::string> state_;  // the last saved state
   std::vector<Past> since_;           // the events after it; all events if there is no state

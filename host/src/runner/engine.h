@@ -48,7 +48,7 @@ struct Verdict {
   bool infrastructure = false;  // not the trial's fault: it runs again and is not counted
 };
 
-// How a trial's processes ended.
+// The end of a trial's processes.
 struct EngineEnd {
   ExitStatus exit;
   std::optional<Verdict> verdict{};  // counts only if the trial's files and output do not show more

@@ -39,7 +39,7 @@ struct LoadedBatches {
   uint64_t count = 0;         // on the rank that loaded the most
 };
 
-// What the ranks of a trial recorded.
+// The summary of the ranks' files.
 struct ProbeReport {
   int ranks = 0;                                // files that were read
   std::optional<int64_t> world_size;            // as the ranks report it

@@ -28,7 +28,7 @@ std::string read_hostfile_text(const std::filesystem::path& file);
 // `name` is the file's name in messages.
 std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& name);
 
-// One node of "worker-0@worker-1:0,2".
+// A node of "worker-0@worker-1:0,2".
 struct NodeFilter {
   std::string host;
   std::vector<std::string> slots;  // as typed: indices or UUIDs; empty: all
