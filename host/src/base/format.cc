@@ -29,7 +29,7 @@ std::string format_ratio(double ratio) {
   return fmt::format("{:.{}f}", std::round(ratio / unit) * unit, std::max(0, 1 - static_cast<int>(exponent)));
 }
 
-constexpr double kOpen = 10;  // the largest precise interval: upper end / lower end
+constexpr double kOpen = 10;  // a wider interval (upper end / lower end) is shown without decimals
 
 std::string times_measured(int count) { return count == 1 ? "measured once" : fmt::format("measured {} times", count); }
 

@@ -25,7 +25,8 @@ constexpr const char* kDeepSpeedRankLogs = "--enable_each_rank_log";
 bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
   switch (launcher.kind) {
     case Launcher::deepspeed:
-      return launcher_value(argv, launcher, {kDeepSpeedRankLogs}).value_or("None") != "None";  // its word for "no"
+      return launcher_value(argv, launcher, {kDeepSpeedRankLogs}).value_or("None") !=
+             "None";  // deepspeed writes "None" for no
     case Launcher::torchrun:
       return !launcher_flags(argv, launcher, {"-r", "--redirects", "-t", "--tee"}).empty();
     case Launcher::accelerate:

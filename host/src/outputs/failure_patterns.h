@@ -20,7 +20,7 @@ enum class LineMeaning {
   peer_lost,       // this rank failed because another rank had failed
   launcher,        // the launcher wrote the line, not the script
   remark,          // libraries print the line at any end, so it is no cause
-  epilogue,        // the launcher's list of the ranks that died begins
+  epilogue,        // begin of the launcher's list of the ranks that died
 };
 
 // The streams in which a row is looked for.
