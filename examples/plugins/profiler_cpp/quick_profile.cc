@@ -1,4 +1,4 @@
-// A profiler in C++: one trial that asks the model for its size, and the cost model's estimate for the rest.
+// A profiler in C++: one trial measures the model's size, and the cost model estimates the rest.
 #include <dsat/config/json.h>
 #include <dsat/cost/memory.h>
 #include <dsat/searcher.h>

@@ -1,12 +1,11 @@
-/* A searcher in C: climbs a ladder of micro batches, 1, 2, 4, 8, ..., of your own configuration until one does not run.
- */
+/* A searcher in C: tries the micro batches 1, 2, 4, 8, ... of your own configuration until one fails. */
 #include <dsat/abi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 typedef struct ladder {
-  dsat_strategy strategy; /* what the host sees */
+  dsat_strategy strategy; /* the host's view */
   const dsat_host* host;
   uint64_t micro_batch;
   dsat_trial_id last;
@@ -33,7 +32,7 @@ static dsat_status start(dsat_strategy* strategy, const dsat_study* study) {
 }
 
 static dsat_status on_result(dsat_strategy* strategy, const dsat_result* result) {
-  (void)strategy, (void)result; /* the host knows the best measured trial */
+  (void)strategy, (void)result; /* the host itself finds the best trial */
   return DSAT_OK;
 }
 
@@ -60,7 +59,7 @@ static dsat_status create(const char* id, const dsat_host* host, dsat_str option
     host->set_error(host, str("out of memory"));
     return DSAT_INTERNAL;
   }
-  /* No save and restore: the host replays the study's events instead. */
+  /* There is no save and no restore: the host replays the study's events instead. */
   dsat_strategy strategy = {sizeof strategy, 0, self, start, NULL, on_result, on_trial_exited, NULL, destroy};
   self->strategy = strategy;
   self->host = host;

@@ -1,4 +1,4 @@
-// A searcher in C++: at each ZeRO stage, multiplies the micro batch by a factor while that makes the training faster.
+// A searcher in C++: multiplies the micro batch of each ZeRO stage by a factor while that makes the training faster.
 #include <dsat/config/space.h>
 #include <dsat/searcher.h>
 
@@ -16,7 +16,7 @@ class Climb : public dsat::Searcher<Climb> {
   void start(const dsat::Study& study) {
     study_ = study;
     space_ = dsat::config::space_from_json(study.space);
-    for (const dsat::Json& seen : study.observations)  // the profiler's trials compete for the best, too
+    for (const dsat::Json& seen : study.observations)  // one of the profiler's trials may be the best
       if (seen["metrics"].contains(study.metric)) consider(seen["trial"], seen["metrics"][study.metric]);
     next_stage();
   }
@@ -56,7 +56,7 @@ class Climb : public dsat::Searcher<Climb> {
     micro_batch_ = micro_batch;
     improved_ = false;
     const dsat::config::StageSpace& stage = space_.stages[stage_ - 1];
-    const std::vector<size_t> first_values(stage.axes.size());  // of every axis the first value
+    const std::vector<size_t> first_values(stage.axes.size());  // the first value of every axis
     dsat::TrialRequest request;
     request.overrides = dsat::config::overrides(stage, first_values, micro_batch);
     request.note = "climbing stage " + std::to_string(stage.stage);
@@ -70,7 +70,7 @@ class Climb : public dsat::Searcher<Climb> {
   double factor_;
   dsat::Study study_;
   dsat::config::Space space_;
-  size_t stage_ = 0;  // of space_.stages, counted from 1
+  size_t stage_ = 0;  // the current one of space_.stages, counted from 1
   int64_t micro_batch_ = 1;
   bool improved_ = false, finished_ = false;
   std::optional<double> best_of_stage_, best_metric_;

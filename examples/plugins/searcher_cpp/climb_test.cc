@@ -1,4 +1,4 @@
-// climb in a unit test: the bench plays the host, a function plays the training.
+// A unit test of climb: the bench takes the host's place, and a function the training's.
 #include "climb.cc"
 
 #include <dsat/testing.h>
@@ -16,7 +16,7 @@ int main() {
   study.limits.max_trials = 50;
   study.limits.max_concurrent_trials = 1;
 
-  // Stage 2 is the faster; 32 samples are the most that fit.
+  // Stage 2 is faster, and at most 32 samples fit.
   const auto train = [](const dsat::testing::Trial& trial) {
     if (trial.micro_batch() > 32) return dsat::testing::Answer::out_of_memory();
     return dsat::testing::Answer::completed({{"throughput", 10.0 * trial.stage() * trial.micro_batch()}});

@@ -1,5 +1,5 @@
 // Chooses the next trial: climbs from the best arms to their best neighbours, scores the micro batches of the
-// finalists, and weighs the best of them against measuring a leader again.
+// finalists, and compares the best of them with a repeated measurement of a leader.
 #include "zero_model/choice/acquisition.h"
 
 #include <algorithm>
@@ -13,26 +13,27 @@ namespace {
 constexpr int kSweeps = 3;
 constexpr size_t kFront = 5;  // arms whose neighbours a sweep visits
 constexpr int kRandomStarts = 2;
-constexpr size_t kFinalists = 8;  // arms of which all micro batches are scored
-// No model holds far beyond what ran: a proposal stays within so many times the largest micro batch that completed.
+constexpr size_t kFinalists = 8;  // arms whose micro batches are all scored
+// Models fail far from the trials. A proposal is at most this multiple of the largest micro batch that completed.
 constexpr double kFarthest = 4;
 
 void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
   if (arm != nullptr && std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
 }
 
-// The other values of an axis to visit: all of a short axis; on a long one, ever larger steps either way.
+// The other values of an axis to visit: all values of a short axis, ever larger steps on a long one.
 std::vector<size_t> other_values(size_t value, size_t count) {
   constexpr size_t kShort = 10;
+  const bool is_short = count <= kShort;
   std::vector<size_t> chosen;
-  for (size_t step = 1; step<count; step = count> kShort ? 2 * step : step + 1) {
+  for (size_t step = 1; step < count; step = is_short ? step + 1 : 2 * step) {
     if (step <= value) chosen.push_back(value - step);
     if (value + step < count) chosen.push_back(value + step);
   }
   return chosen;
 }
 
-// Deviation of the change that one more trial makes to a point's posterior mean (Frazier, Powell and Dayanik 2009).
+// The deviation of the change that one more trial makes to a point's posterior mean (Frazier, Powell and Dayanik 2009).
 double mean_change_deviation(const Prediction& prediction, double noise_variance) {
   return prediction.variance / std::sqrt(prediction.variance + noise_variance);
 }
@@ -49,7 +50,7 @@ bool Acquisition::is_excluded(const Point& point) const {
   return surrogate_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
 }
 
-// The arm of a stage that has the same values where both stages have the axis.
+// The arm of another stage with the same values on the axes that both stages have.
 const Arm* Acquisition::project(const Arm& from, const config::StageSpace& onto) {
   Configuration to{onto.stage, {}};
   const config::StageSpace* of = from.in_space ? space_.tuning_space().stage(from.stage) : nullptr;
@@ -69,7 +70,7 @@ const Arm* Acquisition::random_arm(const config::StageSpace& stage, Random& rand
   constexpr int kDraws = 32;
   const auto smallest = static_cast<double>(space_.micro_batches().smallest());
   const Arm* arm = nullptr;
-  // One that may have no micro batch at all is drawn again.
+  // An arm without any possible micro batch is drawn again.
   for (int draw = 0; draw < kDraws && (arm == nullptr || arm->max_micro_batch < smallest); ++draw) {
     Configuration any{stage.stage, {}};
     for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
@@ -78,7 +79,7 @@ const Arm* Acquisition::random_arm(const config::StageSpace& stage, Random& rand
   return arm;
 }
 
-// Where the search starts: the best arm of each stage, the incumbent moved to each stage, and random arms.
+// The starts of the search: the best arm of each stage, the incumbent moved to each stage, and random arms.
 std::vector<const Arm*> Acquisition::starts(uint64_t draw) {
   std::vector<const Arm*> arms;
   std::map<int, std::pair<double, const Arm*>> best_of_stage;
@@ -114,8 +115,8 @@ const std::vector<const Arm*>& Acquisition::neighbours(const Arm& arm) {
   return arms;
 }
 
-// Where nothing bounds the micro batch, neither a device's memory nor a failure, it grows only as long as that is
-// faster: each step beyond takes as many times longer as its micro batch is larger.
+// Does a larger micro batch still pay? The question counts only if nothing bounds the micro batch, neither a device's
+// memory nor a failure. Without a limit, each further step would take longer in proportion to its micro batch.
 bool Acquisition::growth_pays() const {
   constexpr double kLeastGain = 0.01;
   const int64_t largest = surrogate_.largest_completed();
@@ -135,12 +136,12 @@ int64_t Acquisition::last_rank() const {
   if (largest == 0) return last;
   const int64_t ran = batches.rank_at_or_below(static_cast<double>(largest));
   if (!growth_pays_) return std::clamp<int64_t>(ran, 0, last);
-  // Divisors can lie farther apart than that: the next one at least.
+  // Divisors may lie farther apart. The next one is allowed in any case.
   const double farthest = kFarthest * static_cast<double>(largest);
   return std::min(last, std::max(batches.rank_at_or_below(farthest), ran + 1));
 }
 
-// Gallops from `hint`, then bisects: fitting is nearly monotone in the micro batch.
+// Gallops from `hint`, then bisects. This assumes that a larger micro batch is less likely to fit.
 int64_t Acquisition::top_rank(const Arm& arm, int64_t hint, double risk) const {
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t last = std::min(last_rank(), batches.rank_at_or_below(arm.max_micro_batch));
@@ -234,7 +235,7 @@ void Acquisition::find_tops(const Arm& arm, int64_t hint, Visit& visit) const {
   visit.safe = risk_.usual < risk_.daring ? top_rank(arm, visit.top, risk_.usual) : visit.top;
 }
 
-// The best proposal that surely fits, unless a daring one promises clearly more.
+// The best proposal at the usual risk, unless a daring one promises clearly more.
 std::optional<Proposal> Acquisition::best_visited() const {
   constexpr double kWorthDaring = 1.4, kLeastGain = 0.001;
   std::optional<Proposal> best, safe;
@@ -266,7 +267,7 @@ void Acquisition::visit(const std::vector<const Arm*>& arms, bool thorough, int6
   }
 }
 
-// Measuring a point again pays where that may change which one is predicted best.
+// Considers a repeated measurement. It pays if it may change which point is predicted best.
 void Acquisition::consider_repeats(std::optional<Proposal>& best) const {
   std::vector<Point> points;
   for (const Point& point : surrogate_.leaders()) {
@@ -302,7 +303,7 @@ std::vector<Proposal> Acquisition::ranked() const {
   return all;
 }
 
-// Before anything was measured: the largest micro batch that surely fits, among random arms of each stage in its turn.
+// Before the first measurement: the largest micro batch that surely fits, among random arms of each stage in turn.
 std::optional<Proposal> Acquisition::safest(uint64_t draw) {
   const auto& stages = space_.tuning_space().stages;
   std::optional<Proposal> best;
@@ -314,7 +315,7 @@ std::optional<Proposal> Acquisition::safest(uint64_t draw) {
     for (int attempt = 0; attempt < 4; ++attempt) {
       const Arm* arm = random_arm(stage, random);
       int64_t rank = std::max<int64_t>(0, top_rank(*arm, 8, risk_.usual));
-      // A failure may mean that the script takes no micro batch as large.
+      // A failure may mean that the script accepts no larger micro batch.
       if (least_failed > 0) {
         const int64_t half = space_.micro_batches().rank_at_or_below(static_cast<double>(least_failed) / 2);
         if (half >= 0) rank = std::min(rank, half);
@@ -324,7 +325,7 @@ std::optional<Proposal> Acquisition::safest(uint64_t draw) {
       const Point point{arm, space_.micro_batches().at(rank)};
       const double fits = surrogate_.expected_to_fit(point);
       const double ends_well = fits * surrogate_.probability_of_running(point);
-      // A later stage must be clearly more likely to end well.
+      // A later stage must be clearly more likely to succeed.
       if (ends_well <= most + 0.05) continue;
       most = ends_well;
       best = Proposal{point, false, 1, 1, fits, 0, 1};
@@ -333,7 +334,7 @@ std::optional<Proposal> Acquisition::safest(uint64_t draw) {
   return best;
 }
 
-// Coordinate ascent: from the most promising arms to the best of their neighbours, as long as that is another.
+// Coordinate ascent: moves from the most promising arms to their best neighbours, until no neighbour is better.
 void Acquisition::coordinate_ascent(std::vector<const Arm*> front, int64_t hint) {
   visit(front, false, hint);
   const auto promises = [this](const Arm* a, const Arm* b) {
@@ -373,7 +374,7 @@ std::optional<Proposal> Acquisition::next(const std::vector<Point>& pending, con
   return by_draws() ? choose_in_batch(draw) : choose_alone(draw);
 }
 
-// The best pending point: a proposal must gain beyond it, should it fit.
+// Finds the best pending point. If it fits, a proposal has to gain beyond it.
 void Acquisition::expect_pending() {
   pending_fits_ = 0;
   if (pending_.empty()) return;
@@ -414,12 +415,12 @@ std::optional<Proposal> Acquisition::choose_alone(uint64_t draw) {
   return best;
 }
 
-// A daring micro batch is tried with the values that need the least memory: if it fails there, it fails with all
-// others; if it fits, the others are tried from there. A smaller bucket never needs more, whatever the residual makes
-// of noise.
+// Gives a daring micro batch the values that need the least memory. If it fails there, it fails with all other values;
+// if it fits, they can be tried from there. A smaller bucket never needs more memory, whatever noise the model has
+// fitted.
 void Acquisition::save_memory(Proposal& proposal) {
   constexpr double kTrusted = 0.5;
-  constexpr double kAtLeast = 0.5;  // share of the gain, given that it fits, which the saving may not go below
+  constexpr double kAtLeast = 0.5;  // the share of the gain, given that the point fits, that must remain
   if (surrogate_.memory().formula_probability() < kTrusted) return;
   const double least = kAtLeast * proposal.gain / proposal.fit_probability;
   const config::StageSpace& stage = *space_.tuning_space().stage(proposal.point.arm->stage);
@@ -445,8 +446,8 @@ void Acquisition::save_memory(Proposal& proposal) {
   }
 }
 
-// Hardware may compute in tiles (NVIDIA's guides for matrix products and for tensor cores name multiples of 8), which
-// the models cannot know before a multiple has been measured.
+// The largest multiple of 8 at or below a micro batch. Hardware may compute in such tiles (NVIDIA's guides for matrix
+// products and tensor cores), and the models cannot know before a multiple is measured.
 std::optional<int64_t> Acquisition::multiple_below(int64_t micro_batch) const {
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t rounded = micro_batch / kTile * kTile;
@@ -465,7 +466,7 @@ bool Acquisition::knows_multiple(double least) const {
          std::any_of(pending_.begin(), pending_.end(), is_multiple);
 }
 
-// A multiple that is a little smaller than the proposal costs next to nothing.
+// Moves to a multiple that is little smaller than the proposal, which costs almost nothing.
 void Acquisition::round_down(Proposal& proposal) const {
   constexpr double kNearly = 0.85;
   const std::optional<int64_t> rounded = multiple_below(proposal.point.micro_batch);

@@ -1,7 +1,6 @@
-// Chooses a trial beside trials that still run, by samples of what all of them may show.
-// With several slots the pending trials' results are not known yet: they are sampled (joint_samples.h), and the next
-// trial is the one that adds most to the best of the incumbent and of the pending ones. So the trials of a batch spread
-// by themselves: over micro batches where the ceiling is not known, over stages and axes where speed is not.
+// Chooses a trial beside running ones, by samples of their joint results (joint_samples.h). It takes the trial that
+// adds most to the best of the incumbent and the pending trials. So the trials of a batch spread by themselves: over
+// micro batches if the ceiling is unknown, over stages and axes if the speed is.
 #include <algorithm>
 #include <cmath>
 
@@ -10,10 +9,10 @@
 namespace dsat::zero_model {
 namespace {
 
-constexpr size_t kMostArms = 48;  // of a stage, to sample
-constexpr size_t kArms = 6;       // those of them that become candidates, at several micro batches
-constexpr size_t kBestArms = 2;   // those of these with the best means
-constexpr size_t kThorough = 2;   // arms of which all micro batches are candidates
+constexpr size_t kMostArms = 48;  // sampled arms of a stage
+constexpr size_t kArms = 6;       // of these, the candidates, at several micro batches
+constexpr size_t kBestArms = 2;   // of these, the arms with the best means
+constexpr size_t kThorough = 2;   // arms with all their micro batches as candidates
 constexpr size_t kFine = 2;       // arms of a stage with a fine ladder
 constexpr int kMostRungs = 24;
 constexpr Eigen::Index kSamples = 192, kArmSamples = 96;
@@ -38,7 +37,7 @@ std::map<int, std::vector<Point>> Acquisition::promising_points() const {
   return points;
 }
 
-// The arms of each stage with the best means, and those that add most to them. The incumbent's arm comes first.
+// The arms of each stage with the best means, and the arms that add most to them. The incumbent's arm comes first.
 std::vector<const Arm*> Acquisition::batch_arms(uint64_t draw) const {
   std::map<int, std::vector<Point>> stages = promising_points();
   std::vector<Point> all, chosen;
@@ -69,7 +68,7 @@ std::vector<const Arm*> Acquisition::batch_arms(uint64_t draw) const {
   return arms;
 }
 
-// From half of what surely fits to what might just fit: in steps of the logarithm, and round ones.
+// From half of what surely fits to what might just fit, in logarithmic steps and round sizes.
 std::vector<int64_t> Acquisition::micro_batch_ladder(const Arm& arm, const Visit& visit, bool fine) const {
   const double step = fine ? 0.07 : 0.25, tile = 8;
   const search::MicroBatches& batches = space_.micro_batches();

@@ -1,9 +1,8 @@
-// Explores: proposes points where the models are sure and may be wrong.
+// Explores: proposes points where the models are certain and may be wrong.
 //
-// The models extrapolate from where the trials are, and a form that is wrong is wrong with confidence. So a prediction
-// is trusted less the farther a point lies from what was measured: in micro batch (waves, tiles, throttling), in its
-// stage, in the values of its axes. Once little is expected of the best proposal, the expected improvement under that
-// doubt chooses; what it leaves is not worth a trial.
+// The models extrapolate from the trials, and a wrong model is wrong with confidence. So a prediction is trusted less
+// the farther a point lies from the measured ones: in micro batch (waves, tiles, throttling), in its stage, in the
+// values of its axes. When the best proposal promises little, the expected improvement under this doubt chooses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,12 +16,12 @@
 namespace dsat::zero_model {
 namespace {
 
-constexpr double kCanCompete = 0.3;    // how far below the best objective a stage may be
-constexpr size_t kLongestStudy = 192;  // trials; a longer study has been everywhere
+constexpr double kCanCompete = 0.3;    // how far a stage may be below the best objective
+constexpr size_t kLongestStudy = 192;  // trials; a longer study has tried every region
 
 double square(double x) { return x * x; }
 
-// The third of a numeric axis's range in which a coordinate lies; on any other axis, the value itself.
+// The part of an axis that a coordinate lies in: a third of a numeric axis's range, else the value itself.
 int part_of(const ModelAxis& axis, double coordinate) {
   return static_cast<int>(std::floor(axis.numeric ? std::min(2.0, 3 * coordinate) : coordinate));
 }
@@ -31,7 +30,7 @@ double distance(int64_t a, int64_t b) { return std::abs(std::log2(static_cast<do
 
 }  // namespace
 
-// What trials have touched: points that completed or are pending.
+// The points that completed or are pending.
 struct Acquisition::Coverage {
   std::vector<Point> points;
   std::map<int, std::pair<const Arm*, double>> best;  // of each stage: arm and objective
@@ -51,7 +50,7 @@ Acquisition::Coverage Acquisition::coverage() const {
   return all;
 }
 
-// Deviations that the models do not know of, by how far the nearest trial is.
+// Deviations that the models do not include, by the distance to the nearest trial.
 Acquisition::Doubt Acquisition::doubt(const Coverage& seen, const Point& point) const {
   constexpr double kJump = 0.03, kPerDoubling = 0.12, kMost = 0.2;  // of the micro batch: waves and tiles; throttling
   constexpr double kJumpWithin = 0.08;                              // doublings
@@ -70,7 +69,7 @@ Acquisition::Doubt Acquisition::doubt(const Coverage& seen, const Point& point) 
     }
   }
   Doubt doubt;
-  // A jump may lie anywhere: the nearer the next trial, the less likely a jump lies between the two.
+  // A jump may lie anywhere. The nearer the next trial is, the less likely a jump lies between the two.
   const auto jump = [](double away) { return 1 - std::exp(-away / kJumpWithin); };
   doubt.micro_batch = std::min(kMost, kJump * jump(nearest) + kPerDoubling * nearest);
   doubt.stage = std::isinf(in_stage) ? kNewStage : std::min(kNewStage, kStage * (jump(in_stage) + in_stage));
@@ -82,8 +81,8 @@ Acquisition::Doubt Acquisition::doubt(const Coverage& seen, const Point& point) 
   return doubt;
 }
 
-// Micro batches worth a look beside the best one: larger and smaller shares of it, round ones, its direct neighbours,
-// and the ceiling with the sizes just below.
+// Micro batches to try beside the best one: shares and multiples of it, round sizes, its direct neighbours, and the
+// ceiling with the sizes just below.
 std::vector<int64_t> Acquisition::looks_of(const Arm& arm) const {
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t best = anchor_.micro_batch;
@@ -106,7 +105,7 @@ std::vector<int64_t> Acquisition::looks_of(const Arm& arm) const {
   return {looks.begin(), looks.end()};
 }
 
-// The best arm, its stage's and other stages' arms with one value changed, and the best arm moved to each stage.
+// The best arm moved to each stage, the best arm of each stage, and its neighbours with one value changed.
 std::vector<const Arm*> Acquisition::arms_to_look_at(const Coverage& seen) {
   std::set<const Arm*> chosen;
   std::vector<const Arm*> arms;
@@ -137,7 +136,7 @@ std::string Acquisition::why(const Doubt& doubt, const Point& point) const {
 
 std::optional<Proposal> Acquisition::explore() {
   constexpr double kWorthALook = 5e-4;
-  // Late in a study a trial that runs out of memory costs little else, and shows where a ceiling is.
+  // Late in a study an out-of-memory trial costs little, and shows where a ceiling is.
   constexpr double kCheaper = 0.4;
   exploration_risk_ = risk_.daring;
   if (!incumbent_ || !anchor_.arm->in_space || surrogate_.ended() > kLongestStudy) return std::nullopt;
@@ -168,16 +167,15 @@ std::optional<Proposal> Acquisition::explore() {
   return best;
 }
 
-// An untouched stage is tried at the ceiling that it surely has. Whether it may be the best is asked at the ceiling
-// that it has if all goes well. Where a larger micro batch is worse by construction, both are asked at the best
-// trial's.
+// A stage without trials is tried at its sure ceiling. The prediction at its possible ceiling decides whether it may be
+// the best. If a smaller micro batch is always better, both use the best trial's micro batch.
 std::optional<Proposal> Acquisition::explore_new_stage() {
   constexpr double kDeviations = 2, kIfAllGoesWell = 0.7;
   exploration_risk_ = risk_.usual;
   if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
   const search::MicroBatches& batches = space_.micro_batches();
   for (const config::StageSpace& stage : space_.tuning_space().stages) {
-    if (explored_.count(stage.stage) != 0) continue;  // cheap: this runs at every proposal
+    if (explored_.count(stage.stage) != 0) continue;  // a cheap check, because this runs at every proposal
     const auto in_stage = [&](const Point& point) { return point.arm->stage == stage.stage; };
     const bool touched = std::any_of(pending_.begin(), pending_.end(), in_stage) ||
                          std::any_of(surrogate_.points().begin(), surrogate_.points().end(), [&](const auto& known) {
@@ -218,9 +216,9 @@ std::optional<Proposal> Acquisition::explore_round_size() {
   return look;
 }
 
-// What trials have shown of a stage.
+// The trials of a stage.
 struct Acquisition::StageTrials {
-  int64_t largest = 0;  // micro batch that completed; 0: none
+  int64_t largest = 0;  // largest micro batch that completed; 0: none
   bool failed = false, pending = false;
 };
 
@@ -235,9 +233,9 @@ std::map<int, Acquisition::StageTrials> Acquisition::stage_trials() const {
   return stages;
 }
 
-// The stages below need more memory still, so one look tells of all of them, and is the last one if it fails. If it
-// fits, the models are wrong there, and growth tells how far, until something fails there. In a stage that trials have
-// reached without such a look the models have been right, and nothing grows against them.
+// Lower stages need even more memory, so one failed trial settles all of them. If the trial fits, the models are wrong
+// there, and larger ones show how far, until one fails. In a stage with other trials the models were right, and nothing
+// grows there.
 std::optional<Proposal> Acquisition::explore_denied_stage() {
   constexpr double kDeviations = 2;
   constexpr int64_t kGrowth = 4;
@@ -254,7 +252,7 @@ std::optional<Proposal> Acquisition::explore_denied_stage() {
     look.point = {arm, micro_batch};
     look.fit_probability = surrogate_.probability_of_fitting(look.point);
     look.exploration = "all models deny that this fits, and no trial has tried it";
-    if (look.fit_probability > 1 - risk_.daring || is_excluded(look.point)) return std::nullopt;  // any search finds it
+    if (look.fit_probability > 1 - risk_.daring || is_excluded(look.point)) return std::nullopt;  // next() can find it
     denied_ = stage.stage;
     return look;
   };
@@ -267,7 +265,7 @@ std::optional<Proposal> Acquisition::explore_denied_stage() {
   }
   const config::StageSpace* below = nullptr;
   for (const config::StageSpace& other : space_.tuning_space().stages) {
-    if (other.stage < stage) below = &other;  // they are ascending
+    if (other.stage < stage) below = &other;  // stages are ascending
   }
   return below == nullptr || seen.count(below->stage) != 0 ? std::nullopt : look_at(*below, batches.at(0));
 }

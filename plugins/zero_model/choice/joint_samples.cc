@@ -1,5 +1,5 @@
-// Samples speed and memory of all points from the joint posteriors, takes from known points what they showed, and lets
-// every sample's extrapolation end somewhere.
+// Samples the speed and memory of all points from the joint posteriors. Known points keep their results, and each
+// sample limits how far its extrapolation holds.
 #include "zero_model/choice/joint_samples.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ JointSamples::JointSamples(const Surrogate& surrogate, const std::vector<Point>&
   objective_ = (fits_ > 0.5).select(objective_, lowest_);
 }
 
-// No hypothesis about memory holds for ever: with each doubling beyond the largest micro batch that ran it may turn out
-// wrong, for all points alike. A batch of trials that stakes everything on one extrapolation loses everything with it.
+// No memory model holds for ever: with each doubling beyond the largest completed micro batch it may turn out wrong,
+// for all points at once. A batch that relies on one extrapolation would fail as a whole.
 void JointSamples::limit_extrapolation(const Surrogate& surrogate, Random& random) {
   constexpr double kPerDoubling = 0.06;
   int64_t largest = 1;

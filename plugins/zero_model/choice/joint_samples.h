@@ -1,10 +1,11 @@
-// Samples of what many points together may turn out to be: how fast each is, and whether it fits.
+// Joint samples of many points: how fast each is, and whether it fits.
 //
-// Purpose: what concurrent trials add to each other. Predictions of single points cannot answer that: if one micro
-//   batch fits, a slightly larger one most likely does too, and a value that helps here helps there. In a sample every
-//   point has one speed and fits or does not, all consistent with each other and with the trials so far. What a trial
-//   adds to others is the mean over the samples (the multi-point expected improvement by simulation: Ginsbourger,
-//   Le Riche and Carraro, "Kriging is well-suited to parallelize optimization", 2010).
+// Purpose: the value that concurrent trials add to each other. Predictions of single points cannot show it: if one
+// micro
+//   batch fits, a slightly larger one most likely fits too. In a sample every point has one speed and fits or does not,
+//   consistent with each other and with the trials so far. The gain of a trial beside others is the mean over samples
+//   (the multi-point expected improvement by simulation: Ginsbourger, Le Riche and Carraro, "Kriging is well-suited to
+//   parallelize optimization", 2010).
 // Units: the objective of speed_model.h. Shapes: samples x points. Cost: O(points^3) to make.
 // Threading: one thread. Ownership: copies what it needs. Errors: points must be among those of the constructor.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_JOINT_SAMPLES_H_
@@ -21,17 +22,17 @@ namespace dsat::zero_model {
 
 class JointSamples {
  public:
-  // At least one point. Copies of a point are sampled once.
+  // Needs at least one point. Equal points are sampled once.
   JointSamples(const Surrogate& surrogate, const std::vector<Point>& points, Eigen::Index count, Random random);
 
   const std::vector<Point>& points() const { return points_; }
   bool contains(const Point& point) const { return index_.count(point) != 0; }
 
-  // The best of `points` that fits, in each sample. A sample in which none fits has the lowest objective of all.
+  // The best objective of those `points` that fit, in each sample; the lowest objective of all if none fits.
   Eigen::ArrayXd best_of(const std::vector<Point>& points) const;
-  // What the point adds to the best of others: the mean over the samples.
+  // The mean gain of the point over the best of others.
   double gain(const Point& point, const Eigen::ArrayXd& best) const;
-  double mean(const Point& point) const;  // of the objective; the lowest counts where the point does not fit
+  double mean(const Point& point) const;  // of the objective, which is the lowest of all in samples without a fit
   double probability_of_fitting(const Point& point) const;
 
  private:
@@ -40,7 +41,7 @@ class JointSamples {
 
   std::vector<Point> points_;
   std::map<Point, Eigen::Index> index_;
-  Eigen::ArrayXXd objective_;  // where a point does not fit, the lowest of all
+  Eigen::ArrayXXd objective_;  // the lowest of all where a point does not fit
   Eigen::ArrayXXd fits_;       // 1 or 0
   double lowest_ = 0;
 };

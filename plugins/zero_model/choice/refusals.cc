@@ -1,4 +1,4 @@
-// Counts for each pair of values how often it was accepted and refused.
+// Counts how often each pair of values was accepted and refused.
 #include "zero_model/choice/refusals.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace dsat::zero_model {
 
-// A value with itself stands for the value alone.
+// A pair of a value with itself stands for the value alone.
 template <typename Visit>
 void Refusals::for_each_pair(const Arm& arm, const Visit& visit) {
   const size_t axes = arm.coordinates.size();
@@ -25,7 +25,7 @@ void Refusals::add(const Arm& arm, bool refused) {
 }
 
 double Refusals::probability_of_acceptance(const Arm& arm) const {
-  constexpr double kByChance = 0.3;  // that one such refusal has a cause of its own
+  constexpr double kByChance = 0.3;  // the probability that such a refusal has another cause
   if (!any_refused_) return 1;
   int most = 0;
   for_each_pair(arm, [&](const Pair& pair) {

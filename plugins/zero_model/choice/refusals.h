@@ -1,8 +1,8 @@
-// Which values are refused together: two axes of the user's that clash in some combinations, for instance.
+// Values that are refused together, such as two of the user's axes that clash in some combinations.
 //
-// A refusal costs no run, so it says nothing of memory, speed or the script. Two values (or one, or a stage and one)
-// that were refused together and never accepted are likely the cause, the more so the more often that was seen. A
-// refusal that no such pair explains comes from something else, the micro batch for instance.
+// A refusal costs no run and shows nothing about memory, speed or the script. Two values (or one, or a stage and one)
+// that were refused together and never accepted are likely the cause, the more often the likelier. A refusal without
+// such a pair has another cause, such as the micro batch.
 // Threading: one thread. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_REFUSALS_H_
 #define DSAT_PLUGINS_ZERO_MODEL_CHOICE_REFUSALS_H_
@@ -18,11 +18,11 @@ namespace dsat::zero_model {
 class Refusals {
  public:
   void add(const Arm& arm, bool refused);
-  // In (0, 1]; 1 where no pair of the arm's values was only ever refused.
+  // In (0, 1]. 1: each pair of the arm's values was accepted at least once, or never refused.
   double probability_of_acceptance(const Arm& arm) const;
 
  private:
-  using Pair = std::tuple<size_t, double, size_t, double>;  // two axes with a coordinate each; the stage counts as one
+  using Pair = std::tuple<size_t, double, size_t, double>;  // two axes with a coordinate each; the stage is an axis too
   struct Count {
     int accepted = 0, refused = 0;
   };

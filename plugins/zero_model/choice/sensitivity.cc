@@ -1,6 +1,6 @@
-// Reports what each choice is worth: what the metric would lose, by the models, if one choice of the best trial were
-// another. Only the value that differs most stands for its choice, and only values that a trial had under conditions
-// like the best's: what no trial has compared is a guess of the model, and no finding.
+// Reports the effect of each choice: the predicted loss of the metric if one choice of the best trial were different.
+// Each choice is represented by the value with the largest effect, among values that a trial had under conditions like
+// the best trial's. Other values would be guesses of the model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string line_of(const Change& change) {
                      100 * change.effect, 100 * change.deviation);
 }
 
-// Has a trial with the changed value been measured near enough to the best: at up to twice or half its micro batch?
+// Was the changed value measured near the best, at half to twice its micro batch?
 bool was_compared(const Change& change, const std::map<Point, Surrogate::PointRecord>& points, int64_t best) {
   const Arm& wanted = *change.point.arm;
   const int64_t least = change.choice == kMicroBatch ? best / 4 : (best + 1) / 2;
@@ -39,7 +39,7 @@ bool was_compared(const Change& change, const std::map<Point, Surrogate::PointRe
   });
 }
 
-// The noise of one trial, by repeats of the same configuration; 0: there are none.
+// The noise variance of one trial, from repeated configurations; 0: there are none.
 double variance_of_repeats(const std::map<Point, Surrogate::PointRecord>& points) {
   double squares = 0;
   int degrees = 0;
@@ -50,7 +50,7 @@ double variance_of_repeats(const std::map<Point, Surrogate::PointRecord>& points
   return degrees > 0 ? squares / degrees : 0;
 }
 
-// The best measured arm of a stage at up to twice or half the best micro batch; nullptr: there is none.
+// The best measured arm of a stage at half to twice the best micro batch; nullptr: none.
 const Arm* best_arm_near(const std::map<Point, Surrogate::PointRecord>& points, int stage, int64_t best) {
   const Arm* arm = nullptr;
   double most = 0;
@@ -64,8 +64,8 @@ const Arm* best_arm_near(const std::map<Point, Surrogate::PointRecord>& points, 
   return arm;
 }
 
-// The arm of another stage with the best trial's values. On axes that the best trial's stage lacks it has those of a
-// measured arm: with any others it would be an arm that nobody compared.
+// The arm of another stage with the best trial's values. Axes that the best trial's stage lacks have the values of
+// `measured`, because with other values nobody compared the arm.
 const Arm* arm_of_stage(ModelSpace& space, const Arm& best, const Arm& measured) {
   const std::vector<config::Axis>& own = space.tuning_space().stage(best.stage)->axes;
   const std::vector<config::Axis>& axes = space.tuning_space().stage(measured.stage)->axes;
@@ -80,7 +80,7 @@ const Arm* arm_of_stage(ModelSpace& space, const Arm& best, const Arm& measured)
   return space.arm(moved);
 }
 
-// Every other value of every axis of the arm's stage.
+// Adds every other value of every axis of the arm's stage.
 void add_other_values(ModelSpace& space, const Point& best, std::vector<Change>& changes) {
   const Arm& arm = *best.arm;
   const std::vector<config::Axis>& axes = space.tuning_space().stage(arm.stage)->axes;
@@ -105,8 +105,8 @@ void add_half_the_micro_batch(ModelSpace& space, const Point& best, std::vector<
   changes.push_back({kMicroBatch, std::to_string(best.micro_batch), std::to_string(smaller), {best.arm, smaller}});
 }
 
-// A difference of two measurements. The model takes noise for an effect where no repeat shows what it is, so what
-// repeats differ by, and what the fit leaves, count as noise.
+// An effect is the difference of two measurements. The model can take noise for an effect, so the variance of repeated
+// trials and of the fit's residuals counts as noise.
 void predict_effects(const Surrogate& surrogate, const Prediction& best, std::vector<Change>& changes) {
   std::vector<Point> points;
   for (const Change& change : changes) points.push_back(change.point);
@@ -122,7 +122,7 @@ void predict_effects(const Surrogate& surrogate, const Prediction& best, std::ve
   }
 }
 
-// What matters most comes first, and the first change of each choice is the one to report.
+// The largest effect comes first. Each choice is reported once, by its first change.
 std::vector<std::string> lines_of(std::vector<Change> changes) {
   std::stable_sort(changes.begin(), changes.end(),
                    [](const Change& a, const Change& b) { return std::abs(a.effect) > std::abs(b.effect); });

@@ -1,5 +1,5 @@
-// Keeps what trials have shown by point, stage and axis value, and fits the models of memory and speed to a window of
-// the trials: the best and the newest, so that a fit costs the same in a long study.
+// Keeps the results of trials by point, stage and axis value. Fits the models of memory and speed to a window of the
+// best and the newest trials, so that a fit costs the same in a long study.
 #include "zero_model/choice/surrogate.h"
 
 #include <algorithm>
@@ -50,11 +50,11 @@ void Surrogate::learn(EndedTrial ended) {
   }
   PointRecord& point = points_[ended.point];
   const bool refused = ended.outcome == Outcome::invalid_config;
-  // A bound that is known explains it: no value is to blame.
+  // A known bound of the micro batch explains the refusal, so no value is to blame.
   if (refused && static_cast<double>(ended.point.micro_batch) > ended.point.arm->max_micro_batch) return;
   refusals_.add(*ended.point.arm, refused);
   if (refused) {
-    // No run and no news for the models. What no clash of values explains is put down to the micro batch.
+    // A refusal is no run, and the models learn nothing. If no clash explains it, the micro batch counts as the cause.
     if (refusals_.probability_of_acceptance(*ended.point.arm) == 1) failures_.push_back(ended.point);
     return;
   }
@@ -97,7 +97,7 @@ bool Surrogate::due() const {
   return fresh > 0 && (young() || fresh * 20 >= ended_);
 }
 
-// The observations that speed is fitted to: two thirds the best by measurement, one third the newest.
+// The observations for the fit of speed: two thirds are the best, one third the newest.
 std::vector<SpeedObservation> Surrogate::window() const {
   if (measurements_.size() <= kWindow) return measurements_;
   std::vector<size_t> order(measurements_.size());
@@ -115,7 +115,7 @@ std::vector<SpeedObservation> Surrogate::window() const {
   return chosen;
 }
 
-// The observations that memory is fitted to: half the newest; of the others, those that ran out of memory come first.
+// The observations for the fit of memory: half are the newest; among the others, those out of memory come first.
 std::vector<MemoryObservation> Surrogate::memory_window() const {
   if (memory_observations_.size() <= kWindow) return memory_observations_;
   std::vector<MemoryObservation> chosen;
@@ -131,7 +131,7 @@ std::vector<MemoryObservation> Surrogate::memory_window() const {
   return chosen;
 }
 
-// The residuals' scales are chosen at every fit while each trial counts, later when the study has grown by an eighth.
+// The scales of the residuals are chosen at every fit of a small study, later when it has grown by an eighth.
 void Surrogate::fit() {
   constexpr size_t kFew = 32;
   const bool tune = ended_ <= kFew || 8 * (ended_ - tuned_) >= ended_;
@@ -150,7 +150,7 @@ void Surrogate::update_to_the_last() {
 void Surrogate::update(const std::vector<Point>& pending) {
   if (due()) fit();
   if (!any_measured()) return;
-  // The newest of many pending trials are those that say most about where the next one should go.
+  // If many trials are pending, the newest say most about the next one.
   constexpr size_t kMostPending = 64;
   const auto newest = static_cast<std::ptrdiff_t>(std::min(kMostPending, pending.size()));
   speed_.expect({pending.end() - newest, pending.end()});
@@ -164,8 +164,8 @@ double Surrogate::probability_of_fitting(const Point& point) const {
   return expected_to_fit(point);
 }
 
-// A value with which trials failed, and never did anything else, is given up after the third failure. Failures beyond
-// every micro batch that completed are the business of beyond_ceiling().
+// A value with failures only is given up after the third. Failures beyond every completed micro batch are left to
+// beyond_ceiling().
 double Surrogate::share_of_good(int good, const std::function<bool(const Arm&)>& shares) const {
   constexpr int kHopeless = 3;
   int bad = 0;
@@ -174,11 +174,11 @@ double Surrogate::share_of_good(int good, const std::function<bool(const Arm&)>&
   return (good + 0.5) / (good + bad + 0.5);
 }
 
-// The probability that micro batches from some size below `micro_batch` on fail for another reason than memory: a
-// script's own maximum, a data set with too few samples. Each failure beyond all micro batches that completed makes it
-// more likely. Where between them it lies is not known: its logarithm is uniform.
+// The probability that all micro batches from some size on fail for another reason than memory, such as a script's own
+// maximum or a data set with too few samples, and that `micro_batch` is beyond this size. Each failure beyond all
+// completed micro batches makes it more likely. The logarithm of the size is uniform between these.
 double Surrogate::beyond_ceiling(int64_t micro_batch) const {
-  constexpr double kByChance = 0.3;  // that one such failure has a cause of its own
+  constexpr double kByChance = 0.3;  // the probability that one such failure has another cause
   if (micro_batch <= largest_completed_ || largest_completed_ == 0) return 0;
   double by_chance = 1;
   int64_t least = 0;

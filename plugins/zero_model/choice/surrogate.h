@@ -1,10 +1,10 @@
-// The surrogate: what a study's trials have shown, and the models of speed and memory that were fitted to them.
+// The surrogate: the results of a study's trials, and the models of speed and memory fitted to them.
 //
-// Purpose: takes in trials as they end, fits the models when asked to, and answers the acquisition: what was measured,
+// Purpose: learns from trials as they end, fits the models on request, and answers the acquisition: what was measured,
 //   what is predicted, what fits, what is likely to fail for other reasons.
-// Threading: one thread. Determinism: the models follow from the trials in the order in which they ended.
-// Ownership: refers to the space and to its arms, which must live longer.
-// Errors: the constructor throws dsat::Error or a JSON error where the study's profile or observations are malformed.
+// Threading: one thread. Determinism: the models follow from the trials in the order of their ends.
+// Ownership: refers to the space and its arms, which must live longer.
+// Errors: the constructor throws dsat::Error or a JSON error for a malformed profile or observation.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_SURROGATE_H_
 #define DSAT_PLUGINS_ZERO_MODEL_CHOICE_SURROGATE_H_
 
@@ -21,34 +21,34 @@
 
 namespace dsat::zero_model {
 
-// One trial that has ended. Numbers that are not positive and finite count as missing.
+// An ended trial. Numbers that are not positive and finite count as missing.
 struct EndedTrial {
   TrialId trial = kNoTrial;
   Point point;
   Outcome outcome = Outcome::completed;
   std::optional<double> metric, peak_bytes;
-  std::optional<double> peak_above_bytes{};  // of one that ran out of memory
+  std::optional<double> peak_above_bytes{};  // of a trial out of memory
   int64_t allocator_retries = 0;
 };
 
 class Surrogate {
  public:
-  // Learns the study's observations. A point in them that lies outside the space becomes an arm of `space`.
+  // Learns the study's observations. A point outside the space becomes an arm of `space`.
   Surrogate(const Study& study, ModelSpace& space);
 
   void learn(EndedTrial ended);
-  // Counts the point as tried, with nothing shown: a trial that was lost twice.
+  // Counts the point as tried without a result, for a trial that was lost twice.
   void leave(const Point& point) { points_[point]; }
-  // Is there enough news for another fit? A young study fits after each trial, an old one each time that a twentieth
-  // more is known: so the cost of a trial stays flat.
+  // Are there enough new trials for a fit? A young study fits after each trial, an old one when the trials have grown
+  // by a twentieth, so that the cost of a trial stays flat.
   bool due() const;
-  // Beyond a window of trials a study is no longer young, and one fit serves many decisions.
+  // Has the study fewer trials than the window? In an older study one fit serves many decisions.
   bool young() const;
-  // Fits the models, if that is due, and counts `pending` in.
+  // Fits the models if that is due, and counts the `pending` trials.
   void update(const std::vector<Point>& pending);
-  // Fits them to every trial that has ended, due or not: for what the study hands back.
+  // Fits the models to every ended trial, for the study's final result.
   void update_to_the_last();
-  // The measured points worth comparing: all while there are few, else the best by measurement at the last fit.
+  // The measured points worth comparing: all if there are few, else the best ones at the last fit.
   const std::vector<Point>& leaders() const { return leaders_; }
 
   bool any_measured() const { return !measurements_.empty(); }
@@ -58,10 +58,10 @@ class Surrogate {
   const SpeedModel& speed() const { return speed_; }
 
   struct PointRecord {
-    TrialId first = kNoTrial;  // of those that measured it
-    int count = 0;             // of completed trials with the metric
+    TrialId first = kNoTrial;  // the first trial with the metric
+    int count = 0;             // completed trials with the metric
     double objective_sum = 0;
-    double squares = 0;  // of the distances from their mean
+    double squares = 0;  // sum of the squared distances from the mean
     bool out_of_memory = false;
     double objective() const { return objective_sum / count; }
   };
@@ -69,16 +69,16 @@ class Surrogate {
   const PointRecord* find(const Point& point) const;
 
   double probability_of_fitting(const Point& point) const;
-  // The same, as the model predicts it for a point that no trial has measured.
+  // The prediction for a point without a measurement.
   double expected_to_fit(const Point& point) const { return memory_.probability_of_fitting(point); }
   // The smallest micro batch that failed for another reason than memory; 0: none.
   int64_t least_failed() const;
   // The largest micro batch that completed; 0: none.
   int64_t largest_completed() const { return largest_completed_; }
-  // The probability that a trial of this point ends well, memory apart.
+  // The probability that a trial of this point succeeds, if it fits.
   double probability_of_running(const Point& point) const;
 
-  // The measured point with the best prediction; nullopt: nothing was measured.
+  // The measured point with the best prediction; nullopt: there is no measurement.
   struct Incumbent {
     Point point;
     TrialId trial = kNoTrial;
@@ -102,16 +102,16 @@ class Surrogate {
   std::vector<SpeedObservation> measurements_;
   std::vector<MemoryObservation> memory_observations_;
   std::map<Point, PointRecord> points_;
-  std::map<int, int> stage_runs_;                 // trials that ran
-  std::vector<std::map<double, int>> axis_runs_;  // by axis and coordinate
+  std::map<int, int> stage_runs_;                 // number of trials that ran
+  std::vector<std::map<double, int>> axis_runs_;  // the same by axis and coordinate
   std::vector<Point> failures_;                   // for other reasons than memory
   Refusals refusals_;
   int64_t largest_completed_ = 0;  // micro batch
   int64_t out_of_memory_ = 0;
   std::vector<Point> leaders_;
   size_t ended_ = 0;
-  size_t fitted_ = 0;  // ended trials at the last fit
-  size_t tuned_ = 0;   // and at the last choice of the residuals' scales
+  size_t fitted_ = 0;  // number of ended trials at the last fit
+  size_t tuned_ = 0;   // the same at the last choice of the residuals' scales
 };
 
 }  // namespace dsat::zero_model

@@ -1,5 +1,5 @@
-// Conditions the censored variables on the measured ones exactly, runs expectation propagation over their signs, and
-// writes both as normal factors, which is what predictions need.
+// Conditions the censored variables on the measured ones exactly, then runs expectation propagation over their signs.
+// Both results are written as normal factors, for predictions.
 #include "zero_model/gaussian/censored.h"
 
 #include <algorithm>
@@ -16,12 +16,12 @@ using Eigen::VectorXd;
 
 double square(double x) { return x * x; }
 
-// The normal factors that stand in for the signs: each has a precision, and precision x (mean - prior mean).
+// The normal factors that replace the signs. Each has a precision, and precision x (mean - prior mean).
 struct Factors {
   VectorXd precision, shift;
 };
 
-// The censored variables, given all that was measured.
+// The censored variables given the measurements.
 struct Conditional {
   std::vector<Index> censored, measured;
   VectorXd mean;
@@ -67,7 +67,7 @@ class ExpectationPropagation {
     covariance_ = conditional.covariance;
     constexpr int kMostSweeps = 60;
     for (int sweep = 0; sweep < kMostSweeps && n > 0; ++sweep) {
-      // Whole steps first. A sweep that still swings after them converges with half steps.
+      // Full steps first. If a sweep still oscillates after them, half steps converge.
       if (update_all(sweep < kMostSweeps / 3 ? 1 : 0.5) < 1e-7) break;
       refresh();
     }
@@ -75,7 +75,7 @@ class ExpectationPropagation {
 
   const Factors& factors() const { return factors_; }
 
-  // The probability that the sign of a variable has another cause, by all other signs and measurements.
+  // The probability that the sign of a variable has another cause, given all other signs and measurements.
   double unexplained(Index i) const {
     const double other_cause = observation(i).other_cause;
     return other_cause > 0 ? other_cause / std::exp(tail(i, cavity_of(i)).log_likelihood) : 0;
@@ -88,13 +88,13 @@ class ExpectationPropagation {
     for (Index i = 0; i < n; ++i) {
       const Cavity cavity = cavity_of(i);
       const double precision = factors_.precision[i], widened = 1 + precision * cavity.variance;
-      const double gap = cavity.mean - conditional_.mean[i];  // everything relative to the prior
+      const double gap = cavity.mean - conditional_.mean[i];  // all means are relative to the prior
       sum += tail(i, cavity).log_likelihood + 0.5 * std::log(widened);
       sum += 0.5 *
              (precision * square(gap) - 2 * gap * factors_.shift[i] - cavity.variance * square(factors_.shift[i])) /
              widened;
     }
-    // The evidence of the normal factors, less what the sum above has counted already.
+    // The evidence of the normal factors, without the part in the sum above.
     const VectorXd root = factors_.precision.cwiseSqrt();
     MatrixXd b = root.asDiagonal() * conditional_.covariance * root.asDiagonal();
     b.diagonal().array() += 1;
@@ -130,7 +130,7 @@ class ExpectationPropagation {
     return at;
   }
 
-  // Returns how far the farthest mean moved, in deviations of its prior.
+  // Returns the largest move of a mean, in deviations of its prior.
   double update_all(double share) {
     double farthest = 0;
     for (Index i = 0; i < mean_.size(); ++i) {
@@ -153,7 +153,7 @@ class ExpectationPropagation {
     return farthest;
   }
 
-  // Computes mean and covariance anew from the factors, so that rounding does not add up.
+  // Recomputes mean and covariance from the factors, so that rounding errors do not add up.
   void refresh() {
     const VectorXd root = factors_.precision.cwiseSqrt();
     MatrixXd b = root.asDiagonal() * conditional_.covariance * root.asDiagonal();
@@ -178,7 +178,7 @@ Posterior infer(const MatrixXd& covariance, const VectorXd& mean,
   if (observations.empty()) return {};
   const Conditional conditional = condition(covariance, mean, observations);
   const ExpectationPropagation propagation(conditional, observations);
-  // The factor of a sign was centred on the conditional mean: here all are relative to the prior mean.
+  // The factor of a sign is centred on the conditional mean. Here all factors are relative to the prior mean.
   Posterior posterior;
   posterior.unexplained = VectorXd::Zero(mean.size());
   VectorXd precision(mean.size()), shift(mean.size());
