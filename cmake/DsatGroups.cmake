@@ -1,7 +1,7 @@
 # Which files are compiled together where CMAKE_UNITY_BUILD is on: eight of a target, in the order of its list.
 #
 # Whoever edits files leaves them out of their groups, and an edit then compiles one file in place of eight:
-# cmake --preset release -DDSAT_ALONE="host/src/study/coordinator.cc;trainer/src/settings/update_settings.cc"
+# cmake --preset release -DDSAT_ALONE="host/src/study/turn/coordinator.cc;trainer/src/settings/update_settings.cc"
 # Such a file keeps its place in the count, so that no other group changes.
 set(DSAT_ALONE "" CACHE STRING "Files that are edited, from the project's root: each is compiled by itself")
 set(DSAT_GROUP_SIZE 8)

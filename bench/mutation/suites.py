@@ -19,7 +19,7 @@ PROGRAMS = [
     ("sdk/", ["sdk_test", "loaded_plugins_test", "plugins_test", "host_test"]),
     ("host/probe/", []),
     ("host/cli/", ["cli_test"]),
-    ("host/src/study/repair", ["rescue_test", "host_test", "cli_test"]),
+    ("host/src/study/rescue/repair", ["rescue_test", "host_test", "cli_test"]),
     ("host/src/record/", ["rescue_test", "host_test", "facts_test", "cli_test"]),
     ("host/src/facts/", ["facts_test", "host_test", "cli_test"]),
     ("host/", ["host_test", "rescue_test", "facts_test", "cli_test"]),

@@ -26,13 +26,13 @@
 #include "runner/probe.h"
 #include "runner/trial_processes.h"
 #include "slots/slot_claim.h"
-#include "study/best_again.h"
-#include "study/best_command.h"
-#include "study/coordinator.h"
-#include "study/guarded_observer.h"
-#include "study/run_dir.h"
-#include "study/searches.h"
-#include "study/strategy_run.h"
+#include "study/rescue/best_again.h"
+#include "study/results/best_command.h"
+#include "study/results/run_dir.h"
+#include "study/state/searches.h"
+#include "study/state/strategy_run.h"
+#include "study/turn/coordinator.h"
+#include "study/turn/guarded_observer.h"
 
 namespace dsat::host {
 namespace {

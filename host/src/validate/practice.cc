@@ -87,7 +87,7 @@ dsat::Study practice_study(const PluginInfo& plugin, int max_trials, int concurr
   return study;
 }
 
-// Decides as host/src/study/admission.cc, for a study whose trials all have the same devices.
+// Decides as host/src/study/state/admission.cc, for a study whose trials all have the same devices.
 std::string why_refused(const dsat::Study& study, const Json& overrides) {
   try {
     Json merged = study.base_config;

@@ -5,7 +5,7 @@
 
 #include "dsat/config/batch.h"
 #include "dsat/host/format.h"
-#include "study/script_watch.h"
+#include "study/watch/script_watch.h"
 
 namespace dsat::host {
 namespace {

@@ -1,7 +1,7 @@
 // Options into a plan: what becomes of the values that a configuration leaves as "auto".
 #include "plan/fit_bucket.h"
 #include "plan_fixture.h"
-#include "study/describe_study.h"
+#include "study/turn/describe_study.h"
 
 namespace dsat::host {
 namespace {

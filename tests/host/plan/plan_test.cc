@@ -9,8 +9,8 @@
 #include "plan/fit_bucket.h"
 #include "plan_fixture.h"
 #include "record/half_started.h"
-#include "study/best_command.h"
-#include "study/run_dir.h"
+#include "study/results/best_command.h"
+#include "study/results/run_dir.h"
 #include "support/error_of.h"
 
 namespace dsat::host {

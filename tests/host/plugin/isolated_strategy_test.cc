@@ -4,7 +4,7 @@
 #include "host/runner/support.h"
 #include "host/study/study_fixture.h"
 #include "plugin/plugin_strategy.h"
-#include "study/describe_study.h"
+#include "study/turn/describe_study.h"
 #include "support/error_of.h"
 
 namespace dsat::host {

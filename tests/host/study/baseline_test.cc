@@ -1,6 +1,6 @@
 // The user's own configuration as a trial: what it is, when it runs, and that nothing it does stops the search.
 #include "host/study/study_fixture.h"
-#include "study/own_configuration.h"
+#include "study/state/own_configuration.h"
 
 namespace dsat::host {
 namespace {

@@ -1,6 +1,6 @@
 // What a strategy is promised: ids, events, duplicates, limits, stopping. Whole studies run with a scripted searcher
 // and a runner without processes.
-#include "study_fixture.h"
+#include "host/study/study_fixture.h"
 
 namespace dsat::host {
 namespace {

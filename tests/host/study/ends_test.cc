@@ -3,7 +3,7 @@
 #include <sqlite3.h>
 
 #include "dsat/host/rescue.h"
-#include "study_fixture.h"
+#include "host/study/study_fixture.h"
 #include "support/full_disk.h"
 
 namespace dsat::host {

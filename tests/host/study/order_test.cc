@@ -2,7 +2,7 @@
 // orders of ends have to give one search.
 #include <random>
 
-#include "study_fixture.h"
+#include "host/study/study_fixture.h"
 
 namespace dsat::host {
 namespace {

@@ -1,6 +1,6 @@
 // Crash and resume: whatever the moment, the search goes on as if nothing had happened. A study is copied at each of
 // its steps, and every copy is resumed and compared.
-#include "study_fixture.h"
+#include "host/study/study_fixture.h"
 
 namespace dsat::host {
 namespace {

@@ -2,7 +2,7 @@
 // database behind the journal's back.
 #include <sqlite3.h>
 
-#include "study_fixture.h"
+#include "host/study/study_fixture.h"
 
 namespace dsat::host {
 namespace {

@@ -21,7 +21,7 @@
 #include "dsat/config/batch.h"
 #include "plan/plan.h"
 #include "record/journal.h"
-#include "study/coordinator.h"
+#include "study/turn/coordinator.h"
 #include "support/temp_dir.h"
 
 namespace dsat::host {

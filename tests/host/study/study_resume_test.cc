@@ -4,7 +4,7 @@
 
 #include <fstream>
 
-#include "study_fixture.h"
+#include "host/study/study_fixture.h"
 
 namespace dsat::host {
 namespace {

@@ -1,7 +1,7 @@
 // Studies whose trials differ in size: plan, admission, and the turn that packs them.
 #include "host/study/study_fixture.h"
-#include "study/admission.h"
-#include "study/describe_study.h"
+#include "study/state/admission.h"
+#include "study/turn/describe_study.h"
 #include "support/error_of.h"
 
 namespace dsat::host {

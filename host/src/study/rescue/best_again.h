@@ -1,0 +1,20 @@
+// The files of the best, written again from the journal: after a crash, or where a study was moved.
+//
+// Threading: one call at a time for a folder. Errors: dsat::Error.
+#ifndef DSAT_HOST_STUDY_RESCUE_BEST_AGAIN_H_
+#define DSAT_HOST_STUDY_RESCUE_BEST_AGAIN_H_
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "dsat/host/rescue.h"
+
+namespace dsat::host {
+
+// The best, or the trial of that id. Without `writes` nothing is written: a host works on the study.
+BestOutput best_again(const std::filesystem::path& dir, std::optional<uint64_t> trial, bool writes);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_RESCUE_BEST_AGAIN_H_

@@ -1,0 +1,24 @@
+// The command that trains with the best configuration: what best_cmd.txt holds.
+//
+// Threading: control thread; may copy the model folder once. Errors: none, a folder that cannot be copied is not used.
+#ifndef DSAT_HOST_STUDY_RESULTS_BEST_COMMAND_H_
+#define DSAT_HOST_STUDY_RESULTS_BEST_COMMAND_H_
+
+#include <string>
+
+#include "command/command_template.h"
+#include "dsat/error.h"
+#include "plan/plan.h"
+
+namespace dsat::host {
+
+// In the run directory: the copy of the model folder, with its includes, that the full training runs in.
+inline constexpr const char* kFullExperimentFolder = "full_experiment";
+
+// One line that a shell runs. The variables that an experiment file set go along with it. `writes`: also the files of
+// the run directory that it names.
+std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config, bool writes = true);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_RESULTS_BEST_COMMAND_H_

@@ -1,0 +1,200 @@
+// Makes the summary's table from the trials and the cost model, and writes the files that have changed.
+#include "study/results/results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "base/fault_point.h"
+#include "command/command_template.h"
+#include "command/hyperparameters.h"
+#include "dsat/base/files.h"
+#include "dsat/base/table.h"
+#include "dsat/base/units.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
+#include "dsat/host/format.h"
+#include "facts/memory.h"
+#include "record/measured.h"
+#include "study/results/own_text.h"
+
+namespace dsat::host {
+namespace {
+
+// One line of the table.
+struct StageRow {
+  int stage = 0;
+  int trials = 0, out_of_memory = 0, failed = 0;
+  const MeasuredConfiguration* best = nullptr;
+};
+
+std::string estimated_memory(const MemoryEstimates& estimates, const Json& config) {
+  const auto peak = estimates.peak(config);
+  return peak ? format_size(peak->value) : "-";
+}
+
+constexpr const char* kBestConfigFile = "best_ds_config.json";
+constexpr const char* kBestMetricsFile = "best_ds_metrics.json";
+constexpr const char* kBestCommandFile = "best_cmd.txt";
+
+constexpr const char* kZero = "zero_optimization.";
+
+// What the configuration sets apart from stage and batch sizes: the overrides of the trial, key by key.
+void list_overrides(const Json& overrides, const std::string& prefix, std::string& text) {
+  for (const auto& item : overrides.items()) {
+    const std::string key = prefix + item.key();
+    if (key == "zero_optimization.stage" || key == config::kMicroBatchKey) continue;
+    if (item.value().is_object()) {
+      list_overrides(item.value(), key + ".", text);
+      continue;
+    }
+    // Everyone knows where the keys of ZeRO live; others stand in full: two sections may have one key.
+    const std::string shown = key.rfind(kZero, 0) == 0 ? key.substr(std::strlen(kZero)) : key;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", shown, item.value().dump());
+  }
+}
+
+std::vector<StageRow> rows_of(const ResultsView& view, const std::vector<MeasuredConfiguration>& measured) {
+  std::vector<StageRow> rows;
+  const auto row_for = [&](int stage) -> StageRow& {
+    const auto found = std::find_if(rows.begin(), rows.end(), [&](const StageRow& row) { return row.stage == stage; });
+    if (found != rows.end()) return *found;
+    rows.emplace_back();
+    rows.back().stage = stage;
+    return rows.back();
+  };
+  for (const config::StageSpace& stage : view.plan.space.stages) row_for(stage.stage);
+  for (const Trial& trial : view.trials) {
+    if (!trial.record.started() || trial.model_info) continue;
+    StageRow& row = row_for(config::zero_stage(trial.record.config));
+    ++row.trials;
+    if (trial.record.outcome == Outcome::out_of_memory)
+      ++row.out_of_memory;
+    else if (trial.record.outcome && trial.record.outcome != Outcome::completed &&
+             trial.record.outcome != Outcome::stopped)
+      ++row.failed;
+  }
+  for (const MeasuredConfiguration& m : measured) {
+    StageRow& row = row_for(config::zero_stage(view.trials[m.trial].record.config));
+    const bool better =
+        row.best == nullptr || (!is_tie(m.metric, row.best->metric) &&
+                                (view.plan.maximise ? m.metric > row.best->metric : m.metric < row.best->metric));
+    if (better) row.best = &m;
+  }
+  std::sort(rows.begin(), rows.end(), [](const StageRow& a, const StageRow& b) { return a.stage < b.stage; });
+  return rows;
+}
+
+std::vector<std::string> cells(const ResultsView& view, const StageRow& row, const MemoryEstimates& estimates) {
+  std::vector<std::string> line;
+  for (const int count : {row.stage, row.trials, row.out_of_memory, row.failed}) line.push_back(fmt::to_string(count));
+  if (row.best == nullptr) {
+    line.insert(line.end(), {"-", "-", "-", "-", "-", "-"});
+    return line;
+  }
+  const TrialRecord& record = view.trials[row.best->trial].record;
+  std::string overrides;
+  list_overrides(record.overrides, "", overrides);
+  line.push_back(format_metric(view.plan.metric, row.best->metric));
+  line.push_back(record.config.value(config::kMicroBatchKey, Json()).dump());
+  line.push_back(record.config.value(config::kAccumulationKey, Json()).dump());
+  line.push_back(estimated_memory(estimates, record.config));
+  line.push_back(row.best->peak_bytes ? format_size(static_cast<double>(*row.best->peak_bytes)) : "-");
+  line.push_back(fmt::format("trial {}{}{}", record.id, overrides.empty() ? "" : ": ", overrides));
+  return line;
+}
+
+}  // namespace
+
+std::string summary_text(const ResultsView& view) {
+  const std::vector<MeasuredConfiguration> measured = measured_configurations(view.trials, view.plan.metric);
+  std::vector<std::vector<std::string>> lines{{"stage", "trials", "oom", "failed", view.plan.metric, "micro batch",
+                                               "accumulation", "memory estimated", "measured", "best of the stage"}};
+  const MemoryEstimates estimates(
+      {view.profile, view.device_memory_bytes, view.plan.data_parallel_size, view.plan.filled_in_precision()},
+      view.trials);
+  const std::vector<StageRow> rows = rows_of(view, measured);
+  for (const StageRow& row : rows) lines.push_back(cells(view, row, estimates));
+  // Before the first measured run every row is zeros.
+  const bool is_any_run = std::any_of(rows.begin(), rows.end(), [](const StageRow& row) { return row.trials > 0; });
+  std::string text = is_any_run ? format_table(lines) : "";
+  if (view.best) {
+    const Json& best = view.best->config;
+    text += fmt::format("\nbest: trial {}, ZeRO stage {}, micro batch {}, {} {}\n", view.best->trial,
+                        config::zero_stage(best), best.value(config::kMicroBatchKey, Json()).dump(), view.plan.metric,
+                        format_metric(view.plan.metric, view.best->metric));
+    if (!view.best->why.empty()) text += fmt::format("note: {}\n", view.best->why);
+  }
+  if (view.own != nullptr) {
+    text += own_text(view.plan, view.trials, *view.own, view.best);
+    text += end_to_end_text(view.plan, view.trials, *view.own, view.best);
+  }
+  text += repeats_text(view.trials);
+  text += verification_text(view.plan, view.trials, view.best, !view.reason.empty());
+  if (!view.reason.empty()) text += fmt::format("ended: {}\n", view.reason);
+  return text;
+}
+
+std::optional<std::chrono::steady_clock::time_point> Results::due() const {
+  return is_behind_ ? std::optional(next_) : std::nullopt;
+}
+
+void Results::write(const ResultsView& view, bool now) {
+  if (view.plan.dir.empty()) return;
+  // Another best is seldom, and whoever kills this program wants what it has found.
+  const bool is_same = view.best && best_written_ && view.best->trial == best_written_->trial &&
+                       view.best->metric == best_written_->metric;
+  if (view.best && (now || !is_same)) write_best(view);
+  if (!view.best && (now || best_written_)) remove_best(view.plan.dir);
+  const auto time = std::chrono::steady_clock::now();
+  is_behind_ = !now && time < next_;
+  if (is_behind_) return;
+  write_changed(view.plan.dir / "summary.txt", summary_text(view));
+  // The summary of a study of many thousand trials takes a while: never more than a twentieth of its time.
+  const auto end = std::chrono::steady_clock::now();
+  next_ = end + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 20 * (end - time));
+}
+
+// Whoever finds these files takes them for the best.
+void Results::remove_best(const std::filesystem::path& dir) {
+  for (const char* name : {kBestConfigFile, kBestMetricsFile, kBestCommandFile, kBestHyperparametersFile,
+                           kBestDeepSpeedEnvFile, kBestAccelerateFile, kBestHostfile}) {
+    std::error_code error;
+    std::filesystem::remove(dir / name, error);
+    written_.erase(name);
+  }
+  best_written_.reset();
+}
+
+std::vector<std::filesystem::path> Results::write_best(const ResultsView& view) {
+  const std::filesystem::path& dir = view.plan.dir;
+  const auto indented = [](const Json& json) { return config::text_of(json, 2) + "\n"; };
+  std::vector<std::filesystem::path> written;
+  const auto write_one = [&](const char* name, std::string text) {
+    if (write_changed(dir / name, std::move(text))) written.push_back(dir / name);
+  };
+  write_one(kBestConfigFile, indented(view.best->config));
+  write_one(kBestMetricsFile, indented(view.best->metrics));
+  const std::string command = command_line_(view.trials[view.best->trial].record.config);
+  if (!command.empty()) write_one(kBestCommandFile, command + "\n");
+  if (view.plan.hyperparameters.is_object()) {
+    write_one(kBestHyperparametersFile,
+              indented(trial_hyperparameters(view.plan.hyperparameters, view.best->config, dir / kBestConfigFile)));
+  }
+  best_written_ = view.best;
+  return written;
+}
+
+bool Results::write_changed(const std::filesystem::path& file, std::string text) {
+  std::string& written = written_[file.filename().string()];
+  if (written == text) return false;
+  write_file_atomically(file, text, Durability::synced, Access::owner);
+  fault_point("results.file");
+  written = std::move(text);
+  return true;
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,106 @@
+// Makes and empties run directories.
+// dsat-launch is looked for beside this program, then where it was installed.
+#include "study/results/run_dir.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <boost/dll/runtime_symbol_info.hpp>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <system_error>
+
+#include "base/fault_point.h"
+#include "command/command_template.h"
+#include "command/hyperparameters.h"
+#include "dsat/base/files.h"
+#include "dsat/error.h"
+#include "record/half_started.h"
+#include "record/plan_copy.h"
+#include "runner/probe.h"
+#include "study/results/best_command.h"
+
+#ifndef DSAT_LIBEXEC_DIR
+#define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
+#define DSAT_LIBEXEC_DIR_FROM_BIN "../libexec/dsat"
+#endif
+
+namespace dsat::host {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Its owner's alone: commands and variables may hold secrets. False: there is a folder already, which keeps its mode.
+bool make_folder(const fs::path& dir) {
+  std::error_code error;
+  fs::create_directories(dir.parent_path(), error);
+  if (mkdir(dir.c_str(), S_IRWXU) == 0) return true;
+  const int cause = errno;
+  if (cause == EEXIST && fs::is_directory(dir, error)) return false;
+  throw Error(fmt::format("output directory {}: {}; give another --output-dir", dir.string(), std::strerror(cause)));
+}
+
+// The lock decides who has a folder that another start left without a study. nullopt: another study has this one.
+std::optional<RunLock> try_claim(const fs::path& dir) {
+  if (!make_folder(dir) && !is_half_started(dir)) return std::nullopt;
+  fault_point("start.folder");
+  std::optional<RunLock> lock = RunLock::take_if_free(dir);
+  std::error_code error;
+  if (lock && fs::exists(dir / "dsat.db", error)) return std::nullopt;
+  return lock;
+}
+
+}  // namespace
+
+fs::path find_launcher(const fs::path& given) {
+  std::error_code error;
+  if (!given.empty()) {
+    if (fs::exists(given, error)) return fs::absolute(given);
+    throw Error(fmt::format("trial launcher {}: no such file", given.string()));
+  }
+  boost::dll::fs::error_code location_error;
+  const fs::path folder = fs::path(boost::dll::program_location(location_error).string()).parent_path();
+  const fs::path beside = folder / "dsat-launch";
+  if (!location_error && fs::exists(beside, error)) return beside;
+  const fs::path moved = (folder / DSAT_LIBEXEC_DIR_FROM_BIN / "dsat-launch").lexically_normal();
+  if (!location_error && fs::exists(moved, error)) return moved;
+  const fs::path installed = fs::path(DSAT_LIBEXEC_DIR) / "dsat-launch";
+  if (fs::exists(installed, error)) return installed;
+  throw Error(
+      fmt::format("no trial launcher: dsat-launch is neither at {} nor at {}; install dsat or name it in the options",
+                  beside.string(), installed.string()));
+}
+
+RunLock claim_run_dir(Plan& plan, bool is_chosen) {
+  if (!is_chosen) {
+    make_folder(plan.dir);
+    fault_point("start.folder");
+    return RunLock::take(plan.dir);
+  }
+  for (;; plan.dir = default_output_dir(plan)) {
+    if (auto lock = try_claim(plan.dir)) return std::move(*lock);
+  }
+}
+
+void keep_given_hostfile(Plan& plan) {
+  if (!plan.slots.hostfile_text) return;
+  const fs::path file = plan.dir / kGivenHostfile;
+  write_file_atomically(file, *plan.slots.hostfile_text, Durability::synced, Access::owner);
+  plan.slots.hostfile = file;
+  plan.slots.size_is_ours = true;  // the best command must name it, too
+}
+
+void delete_study(const fs::path& dir) {
+  std::error_code error;
+  for (const char* name :
+       {"dsat.db", kPlanCopyFile, "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
+        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, kBestHostfile, kGivenHostfile,
+        "best_cmd.txt", "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
+    fs::remove_all(dir / name, error);
+    if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
+  }
+}
+
+}  // namespace dsat::host

@@ -1,0 +1,30 @@
+// What a strategy learns of its study when it starts: dsat_study.study_json.
+//
+// Threading: pure function. Errors: none.
+#ifndef DSAT_HOST_STUDY_TURN_DESCRIBE_STUDY_H_
+#define DSAT_HOST_STUDY_TURN_DESCRIBE_STUDY_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "plan/plan.h"
+#include "record/trial.h"
+
+namespace dsat::host {
+
+// Strategies are asked to keep more trials open than can run: one more for every so many that can. The spare trial
+// takes the slot of a trial that has ended and waits until older ones are delivered.
+inline constexpr int kSlotsPerSpareTrial = 5;
+
+// `max_trials`: the limit of the whole study while this phase asks.
+Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::vector<Trial>& trials,
+                    const Json& profile, std::optional<uint64_t> device_memory_bytes);
+
+// Adds DeepSpeed's version to the profile if a trial has shown it and the profiler has not written one. The cost model
+// counts the buffers of that version.
+Json with_engine_version(Json profile, const std::vector<Trial>& trials);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_TURN_DESCRIBE_STUDY_H_

@@ -1,0 +1,144 @@
+// Failures in a row are kept as long as they are alike; any other end of a trial forgets them. Failures by how they
+// ended are kept for good.
+#include "study/watch/failure_watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "dsat/base/affix.h"
+#include "dsat/config/batch.h"
+
+namespace dsat::host {
+
+namespace {
+
+// The last line of a trial that ended well by its own account is a logger's, and that of one that went on from a
+// checkpoint is a consequence.
+const std::string& how_it_failed(const TrialEnd& end) {
+  const bool by_reason =
+      end.outcome == Outcome::timed_out || end.exit_code == 0 || end.from_checkpoint || end.last_line.empty();
+  return by_reason ? end.reason : end.last_line;
+}
+
+// No micro batch mends what Python cannot find or read, nor a process that was not started.
+bool is_of_no_batch(const TrialEnd& end) {
+  constexpr std::string_view kErrors[] = {"NameError",           "SyntaxError",       "IndentationError", "ImportError",
+                                          "ModuleNotFoundError", "FileNotFoundError", "PermissionError"};
+  const bool is_found = std::any_of(std::begin(kErrors), std::end(kErrors),
+                                    [&](std::string_view name) { return starts_with(end.last_line, name); });
+  const auto says = [&](const char* words) { return end.reason.find(words) != std::string::npos; };
+  return is_found || says(" failed by itself") || says(" could not start it");
+}
+
+}  // namespace
+
+void FailureWatch::add(const Trial& trial) {
+  if (!trial.costs_a_run()) return;
+  const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
+  if (trial.record.outcome == Outcome::completed) {
+    any_completed_ = true;
+    if (!trial.model_info) completed_.insert(micro_batch);
+  }
+  // Once a trial has trained, one that takes too long is slow, and no failure.
+  const bool is_failure =
+      trial.record.outcome == Outcome::failed || (trial.record.outcome == Outcome::timed_out && completed_.empty());
+  if (!is_failure || !trial.end || how_it_failed(*trial.end).empty()) {
+    in_a_row_.clear();
+    return;
+  }
+  const Failure failure{trial.id(), how_it_failed(*trial.end), micro_batch, trial.end->from_checkpoint};
+  by_how_[failure.how].failures.push_back(failure);
+  if (!in_a_row_.empty() && in_a_row_.back().how != failure.how) in_a_row_.clear();
+  in_a_row_.push_back(failure);
+}
+
+bool FailureWatch::smaller_ones_ran(const std::vector<Failure>& failures) const {
+  return !completed_.empty() && std::all_of(failures.begin(), failures.end(), [this](const Failure& failure) {
+    return !failure.from_checkpoint && failure.micro_batch > *completed_.begin();
+  });
+}
+
+// As long as nothing has worked, a failure of the profile is the script's, but not at fewer samples than the user
+// takes.
+std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) const {
+  const std::string reason = "the profile trial failed: " + trial.record.reason;
+  if (trial.record.outcome != Outcome::failed) return reason;
+  const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
+  if (micro_batch < own_micro_batch_.value_or(0)) return std::nullopt;
+  if (micro_batch > 1 || is_of_no_batch(*trial.end)) return reason;
+  return reason + "; a model that needs a micro batch above 1 wants --min-micro-batch";
+}
+
+std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const {
+  if (!last.costs_a_run() || !last.end) return std::nullopt;
+  // What follows the search measures again what ran: its failures say nothing of the script.
+  if (last.phase > Phase::searcher) return std::nullopt;
+  const bool failed = last.record.outcome == Outcome::failed || last.record.outcome == Outcome::timed_out;
+  if (failed && last.record.kind == TrialKind::profile && !any_completed_) return why_profile_failed(last);
+  if (in_a_row_.empty() || in_a_row_.back().trial != last.id()) return std::nullopt;
+  std::set<int64_t> micro_batches;
+  for (const Failure& failure : in_a_row_) micro_batches.insert(failure.micro_batch);
+  // Where one as large has trained, values of axes may be the cause (an extension that does not compile): more of them
+  // have to fail before it is the script or the machine.
+  const bool has_run =
+      !completed_.empty() && *completed_.rbegin() >= *micro_batches.begin() && !in_a_row_.back().from_checkpoint;
+  if (in_a_row_.size() < (has_run ? kSameFailuresOnceRan : kSameFailures)) return std::nullopt;
+  if (micro_batches.size() < 2 || smaller_ones_ran(in_a_row_)) return std::nullopt;
+  return fmt::format("{} trials in a row failed in the same way: {}", in_a_row_.size(), how_it_failed(*last.end));
+}
+
+std::optional<std::string> FailureWatch::ceiling(const Trial& last) {
+  if (last.record.outcome != Outcome::failed || !last.end) return std::nullopt;
+  const auto at = by_how_.find(how_it_failed(*last.end));
+  if (at == by_how_.end() || at->second.is_reported || at->second.failures.size() < 2) return std::nullopt;
+  const std::vector<Failure>& failures = at->second.failures;
+  int64_t smallest = failures.front().micro_batch;
+  for (const Failure& failure : failures) smallest = std::min(smallest, failure.micro_batch);
+  // One as large that has run shows that it is no ceiling.
+  if (!smaller_ones_ran(failures) || *completed_.rbegin() >= smallest) return std::nullopt;
+  at->second.is_reported = true;
+  const int64_t ran = *std::prev(completed_.lower_bound(smallest));
+  return fmt::format(
+      "trials {} and {} failed in the same way, smaller micro batches ran ({}): if this is a ceiling that is no "
+      "memory, --max-micro-batch {} keeps the search below it",
+      failures[0].trial, failures[1].trial, at->first, ran);
+}
+
+bool FailureWatch::grant_rerun(uint64_t id) {
+  const bool first = reruns_.insert(id).second;
+  reruns_changed_ |= first;
+  return first;
+}
+
+std::optional<std::set<uint64_t>> FailureWatch::take_changed_reruns() {
+  if (!std::exchange(reruns_changed_, false)) return std::nullopt;
+  return reruns_;
+}
+
+bool FailureWatch::grant_restart(const TrialEnd& end, int most) {
+  if (most < 1 || end.has_short_batches || by_how_.count(how_it_failed(end)) != 0) return false;
+  int& count = restarts_[end.id];
+  if (count >= most) return false;
+  ++count;
+  restarts_changed_ = true;
+  return true;
+}
+
+void FailureWatch::forget_from(uint64_t id) {
+  const auto restart = restarts_.lower_bound(id);
+  restarts_changed_ |= restart != restarts_.end();
+  restarts_.erase(restart, restarts_.end());
+  const auto rerun = reruns_.lower_bound(id);
+  reruns_changed_ |= rerun != reruns_.end();
+  reruns_.erase(rerun, reruns_.end());
+}
+
+std::optional<std::map<uint64_t, int>> FailureWatch::take_changed_restarts() {
+  if (!std::exchange(restarts_changed_, false)) return std::nullopt;
+  return restarts_;
+}
+
+}  // namespace dsat::host

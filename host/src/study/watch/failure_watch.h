@@ -1,0 +1,90 @@
+// The watch over failures: which of them end a study, and which trials get a second chance.
+//
+// Purpose: if a script fails in the same way whatever it is given, a search cannot help, and the study ends. If smaller
+//   micro batches ran, the same failures are a ceiling that is not the memory's (a data set of 300 samples, a script's
+//   own maximum), and the search goes on below it. As long as no trial has trained, one that passes its time limit
+//   counts as a failure. If the machine failed and not the trial, the trial runs again, once. A failed trial runs again
+//   as often as the study allows, unless others failed for good in the same way.
+//   Two failures are alike if their last lines of stderr are, or, where nothing was printed, the exit status is 0 or a
+//   checkpoint is the cause, their reasons.
+// Threading: control thread. Errors: none.
+#ifndef DSAT_HOST_STUDY_WATCH_FAILURE_WATCH_H_
+#define DSAT_HOST_STUDY_WATCH_FAILURE_WATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "record/trial.h"
+
+namespace dsat::host {
+
+// So many consecutive failures that are alike, over at least two micro batches, are the script's own.
+inline constexpr size_t kSameFailures = 3;
+// And this many where a micro batch as large has trained.
+inline constexpr size_t kSameFailuresOnceRan = 8;
+
+class FailureWatch {
+ public:
+  // With the micro batch that a profiler falls back on where a smaller one fails, if there is one.
+  explicit FailureWatch(std::optional<int64_t> own_micro_batch = std::nullopt) : own_micro_batch_(own_micro_batch) {}
+  // Counts a trial whose strategy has learned of its end. Call it in the order in which strategies learn.
+  void add(const Trial& trial);
+  // Another searcher begins: earlier failures do not count in its row.
+  void begin_row() { in_a_row_.clear(); }
+  // Why the study ends with this trial, the last one added; nullopt: it goes on.
+  std::optional<std::string> reason_to_end(const Trial& last) const;
+  // What to tell the user of a ceiling that this trial, the last one added, shows; once for those that are alike.
+  std::optional<std::string> ceiling(const Trial& last);
+
+  // Does this trial get its second run? Once for each id.
+  bool grant_rerun(uint64_t id);
+  // The ids of all trials that had one; the journal keeps them.
+  void restore_reruns(std::set<uint64_t> ids) { reruns_ = std::move(ids); }
+  // Those ids if there is a new one since the last call.
+  std::optional<std::set<uint64_t>> take_changed_reruns();
+
+  // Does this failed trial run again? As often as `most` for each id, but not where its data set is the cause.
+  bool grant_restart(const TrialEnd& end, int most);
+  // How often each trial has run again. The journal keeps these counts too.
+  void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }
+  std::optional<std::map<uint64_t, int>> take_changed_restarts();
+
+  // The trials from this id on are taken back: new ones with their ids run again as often as any.
+  void forget_from(uint64_t id);
+
+ private:
+  struct Failure {
+    uint64_t trial;
+    std::string how;
+    int64_t micro_batch;
+    bool from_checkpoint;  // of a trial before it: no ceiling, though smaller micro batches ran
+  };
+  // All failures that are alike.
+  struct Alike {
+    std::vector<Failure> failures;
+    bool is_reported = false;
+  };
+  // Why a study ends without a trial that worked, by this one of its profile; nullopt: a larger micro batch may work.
+  std::optional<std::string> why_profile_failed(const Trial& trial) const;
+  // Did a smaller micro batch run than any of these?
+  bool smaller_ones_ran(const std::vector<Failure>& failures) const;
+
+  std::optional<int64_t> own_micro_batch_;
+  std::vector<Failure> in_a_row_;  // alike
+  std::map<std::string, Alike> by_how_;
+  std::set<int64_t> completed_;  // micro batches of trials that trained
+  bool any_completed_ = false;   // the model-information trial counts too
+  std::set<uint64_t> reruns_;
+  bool reruns_changed_ = false;
+  std::map<uint64_t, int> restarts_;
+  bool restarts_changed_ = false;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_WATCH_FAILURE_WATCH_H_

@@ -1,0 +1,35 @@
+// What the trials show of the script, reported once a study: it is the same in every trial.
+//
+// Purpose: a script may leave checkpoints where other trials and the real training find them, may make several engines
+//   of which one is measured, and may do much beside the engine, such as waiting for data, which the engine's metrics
+//   leave out.
+// Threading: control thread. Errors: none.
+#ifndef DSAT_HOST_STUDY_WATCH_SCRIPT_WATCH_H_
+#define DSAT_HOST_STUDY_WATCH_SCRIPT_WATCH_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "record/trial.h"
+
+namespace dsat::host {
+
+class ScriptWatch {
+ public:
+  // Is a warning of a trial's to be shown? One that every trial of the script has is shown once.
+  bool is_shown(const std::string& warning);
+  // A trial has ended: what its log says. What to tell the user.
+  std::vector<std::string> add(const TrialEnd& end);
+  // Its outcome is settled: its time by the clock beside the engine's. nullopt: there is nothing to report. A metric
+  // that is end to end leaves nothing to tell.
+  std::optional<std::string> compare_times(const Trial& trial, const std::string& metric);
+
+ private:
+  bool is_checkpoint_reported_ = false, are_engines_reported_ = false, are_times_reported_ = false;
+  bool is_disagreement_reported_ = false;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_WATCH_SCRIPT_WATCH_H_

@@ -1,0 +1,242 @@
+// Which failures end a study, and which have a second run. The watch gets trials made by hand, in the order of their
+// delivery.
+#include "study/watch/failure_watch.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "dsat/config/batch.h"
+
+namespace dsat::host {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
+
+Trial ended(uint64_t id, Outcome outcome, const std::string& last_line, int64_t micro_batch) {
+  Trial trial;
+  trial.record.id = id;
+  trial.record.outcome = outcome;
+  trial.record.reason = last_line;
+  trial.record.config = {{config::kMicroBatchKey, micro_batch}};
+  trial.end.emplace();
+  trial.end->outcome = outcome;
+  trial.end->last_line = last_line;
+  return trial;
+}
+
+TrialEnd failure(uint64_t id, const std::string& last_line) {
+  TrialEnd end = *ended(id, Outcome::failed, last_line, 1).end;
+  end.id = id;
+  return end;
+}
+
+// What the watch says after the last of these trials.
+std::optional<std::string> reason_after(const std::vector<Trial>& trials) {
+  FailureWatch watch;
+  for (const Trial& trial : trials) watch.add(trial);
+  return watch.reason_to_end(trials.back());
+}
+
+TEST(FailureWatchTest, ThreeFailuresInARowWithOneLastLineEndTheStudy) {
+  EXPECT_EQ(reason_after({ended(0, Outcome::failed, "NameError", 1), ended(1, Outcome::failed, "NameError", 2),
+                          ended(2, Outcome::failed, "NameError", 1)}),
+            "3 trials in a row failed in the same way: NameError");
+}
+
+TEST(FailureWatchTest, OneMicroBatchAnotherLineOrAnotherOutcomeSaysNothingOfTheScript) {
+  const Trial first = ended(0, Outcome::failed, "NameError", 1), second = ended(1, Outcome::failed, "NameError", 2);
+  EXPECT_FALSE(reason_after({first, second}));
+  EXPECT_FALSE(
+      reason_after({first, ended(1, Outcome::failed, "NameError", 1), ended(2, Outcome::failed, "NameError", 1)}));
+  EXPECT_FALSE(reason_after({first, second, ended(2, Outcome::failed, "OSError", 3)}));
+  EXPECT_FALSE(reason_after({first, second, ended(2, Outcome::failed, "", 3)}));
+  EXPECT_FALSE(reason_after(
+      {first, second, ended(2, Outcome::out_of_memory, "NameError", 3), ended(3, Outcome::failed, "NameError", 4)}));
+}
+
+TEST(FailureWatchTest, DuplicatesNeitherCountNorInterrupt) {
+  Trial duplicate = ended(2, Outcome::completed, "", 8);
+  duplicate.record.duplicate_of = 0;
+  EXPECT_TRUE(reason_after({ended(0, Outcome::failed, "NameError", 1), ended(1, Outcome::failed, "NameError", 2),
+                            duplicate, ended(3, Outcome::failed, "NameError", 4)}));
+}
+
+TEST(FailureWatchTest, AProfileTrialThatFailsEndsTheStudyAtOnce) {
+  for (const Outcome outcome : {Outcome::failed, Outcome::timed_out}) {
+    Trial trial = ended(0, outcome, "no such file", 1);
+    trial.record.kind = TrialKind::profile;
+    EXPECT_THAT(reason_after({trial}).value(), StartsWith("the profile trial failed: no such file"));
+  }
+  Trial full = ended(0, Outcome::out_of_memory, "CUDA out of memory", 1);
+  full.record.kind = TrialKind::profile;
+  EXPECT_FALSE(reason_after({full})) << "the profiler knows what to do";
+}
+
+TEST(FailureWatchTest, AProfileTrialBelowTheUsersOwnMicroBatchEndsNothing) {
+  FailureWatch watch(4);
+  Trial one = ended(0, Outcome::failed, "more than 1 value", 1), own = ended(1, Outcome::failed, "NameError", 4);
+  for (Trial* trial : {&one, &own}) trial->record.kind = TrialKind::profile;
+  watch.add(one);
+  EXPECT_FALSE(watch.reason_to_end(one)) << "the model may need more than one sample";
+  watch.add(own);
+  EXPECT_EQ(watch.reason_to_end(own), "the profile trial failed: NameError");
+  one.record.outcome = Outcome::timed_out;
+  EXPECT_TRUE(watch.reason_to_end(one)) << "a larger one takes longer";
+}
+
+TEST(FailureWatchTest, WithoutAnOwnMicroBatchTheReasonNamesTheOption) {
+  Trial trial = ended(0, Outcome::failed, "more than 1 value", 1);
+  trial.record.kind = TrialKind::profile;
+  EXPECT_EQ(reason_after({trial}),
+            "the profile trial failed: more than 1 value; a model that needs a micro batch above 1 wants "
+            "--min-micro-batch");
+}
+
+TEST(FailureWatchTest, WhatNoMicroBatchMendsNamesNoOption) {
+  for (const char* line : {"NameError: name 'modle' is not defined", "ModuleNotFoundError: No module named 'dsat'",
+                           "torchrun failed by itself: AttributeError: 'get'"}) {
+    Trial trial = ended(0, Outcome::failed, line, 1);
+    trial.end->reason = line;
+    trial.record.kind = TrialKind::profile;
+    EXPECT_EQ(reason_after({trial}), fmt::format("the profile trial failed: {}", line));
+  }
+}
+
+TEST(FailureWatchTest, ALaterProfileTrialThatFailsIsThatTrialsFailure) {
+  Trial information = ended(0, Outcome::completed, "", 1), measured = ended(1, Outcome::failed, "IndexError", 4);
+  information.model_info = true;
+  for (Trial* trial : {&information, &measured}) trial->record.kind = TrialKind::profile;
+  EXPECT_FALSE(reason_after({information, measured}));
+}
+
+TEST(FailureWatchTest, FailuresThatPrintNothingAreAlikeByTheirReason) {
+  std::vector<Trial> trials;
+  for (uint64_t id = 0; id < 3; ++id) {
+    trials.push_back(ended(id, Outcome::failed, "", static_cast<int64_t>(id) + 1));
+    trials.back().end->reason = "the script ended before the profile window did";
+  }
+  EXPECT_EQ(reason_after(trials),
+            "3 trials in a row failed in the same way: the script ended before the profile window did");
+  FailureWatch watch;
+  EXPECT_TRUE(watch.grant_restart(*trials[0].end, 5));
+  watch.add(trials[0]);
+  EXPECT_FALSE(watch.grant_restart(*trials[1].end, 5)) << "one has failed for good in the same way";
+}
+
+TEST(FailureWatchTest, OfTrialsThatEndedWithStatusZeroTheReasonsAreCompared) {
+  std::vector<Trial> trials;
+  for (uint64_t id = 0; id < 3; ++id) {
+    trials.push_back(ended(id, Outcome::failed, fmt::format("step {}", id), static_cast<int64_t>(id) + 1));
+    trials.back().end->exit_code = 0;
+    trials.back().end->reason = "the script ended before the profile window did";
+  }
+  EXPECT_EQ(reason_after(trials),
+            "3 trials in a row failed in the same way: the script ended before the profile window did");
+}
+
+TEST(FailureWatchTest, TimeLimitsThatArePassedEndAStudyInWhichNothingTrained) {
+  std::vector<Trial> trials;
+  for (uint64_t id = 0; id < 3; ++id) {
+    trials.push_back(ended(id, Outcome::timed_out, fmt::format("step {}", id), static_cast<int64_t>(id) + 1));
+    trials.back().end->reason = "ran longer than 30 min";
+  }
+  EXPECT_EQ(reason_after(trials), "3 trials in a row failed in the same way: ran longer than 30 min");
+  trials.insert(trials.begin(), ended(7, Outcome::completed, "", 2));
+  EXPECT_FALSE(reason_after(trials)) << "the others are slow";
+}
+
+// A value of an axis may be the cause: an extension that does not compile here.
+TEST(FailureWatchTest, WhereOneAsLargeRanMoreFailuresAreAsked) {
+  std::vector<Trial> trials{ended(0, Outcome::completed, "", 2)};
+  for (uint64_t id = 1; id < 8; ++id) {
+    trials.push_back(ended(id, Outcome::failed, "cannot compile", static_cast<int64_t>(id % 2) + 1));
+  }
+  EXPECT_FALSE(reason_after(trials));
+  trials.push_back(ended(8, Outcome::failed, "cannot compile", 1));
+  EXPECT_EQ(reason_after(trials), "8 trials in a row failed in the same way: cannot compile");
+}
+
+TEST(FailureWatchTest, WhereOneAsLargeRanThereIsNoCeiling) {
+  FailureWatch watch;
+  for (const Trial& trial : {ended(0, Outcome::completed, "", 1), ended(1, Outcome::completed, "", 32),
+                             ended(2, Outcome::failed, "no device", 12), ended(3, Outcome::failed, "no device", 40)}) {
+    watch.add(trial);
+    EXPECT_FALSE(watch.ceiling(trial)) << trial.id();
+  }
+}
+
+TEST(FailureWatchTest, ACheckpointThatATrialLeftIsNoCeiling) {
+  std::vector<Trial> trials{ended(0, Outcome::completed, "", 1)};
+  for (uint64_t id = 1; id < 4; ++id) {
+    trials.push_back(ended(id, Outcome::failed, "AttributeError", static_cast<int64_t>(id) + 1));
+    trials.back().end->reason = "it goes on from a checkpoint";
+    trials.back().end->from_checkpoint = true;
+  }
+  FailureWatch watch;
+  for (const Trial& trial : trials) {
+    watch.add(trial);
+    EXPECT_FALSE(watch.ceiling(trial)) << trial.id();
+  }
+  EXPECT_EQ(watch.reason_to_end(trials.back()),
+            "3 trials in a row failed in the same way: it goes on from a checkpoint");
+}
+
+TEST(FailureWatchTest, FailuresAboveWhatRanAreACeiling) {
+  FailureWatch watch;
+  std::vector<std::string> reported;
+  for (const Trial& trial : {ended(0, Outcome::completed, "", 1), ended(1, Outcome::completed, "", 128),
+                             ended(2, Outcome::failed, "Index", 400), ended(3, Outcome::failed, "Index", 512),
+                             ended(4, Outcome::failed, "Index", 301), ended(5, Outcome::failed, "Index", 302)}) {
+    watch.add(trial);
+    if (const auto text = watch.ceiling(trial)) reported.push_back(*text);
+    EXPECT_FALSE(watch.reason_to_end(trial)) << trial.id();
+  }
+  EXPECT_THAT(reported,
+              ElementsAre("trials 2 and 3 failed in the same way, smaller micro batches ran (Index): if this is "
+                          "a ceiling that is no memory, --max-micro-batch 128 keeps the search below it"));
+}
+
+TEST(FailureWatchTest, OneForwardPassIsNoTraining) {
+  Trial information = ended(0, Outcome::completed, "", 1);
+  information.model_info = true;
+  EXPECT_TRUE(reason_after({information, ended(1, Outcome::failed, "NameError", 2),
+                            ended(2, Outcome::failed, "NameError", 4), ended(3, Outcome::failed, "NameError", 8)}));
+}
+
+TEST(FailureWatchTest, ADataSetThatIsTooSmallStaysSo) {
+  FailureWatch watch;
+  TrialEnd end = failure(1, "");
+  end.has_short_batches = true;
+  EXPECT_FALSE(watch.grant_restart(end, 2));
+}
+
+TEST(FailureWatchTest, AFailedTrialRunsAgainAsOftenAsAllowed) {
+  FailureWatch watch;
+  EXPECT_FALSE(watch.grant_restart(failure(1, "OSError"), 0));
+  EXPECT_TRUE(watch.grant_restart(failure(1, "OSError"), 2));
+  EXPECT_EQ(watch.take_changed_restarts().value().at(1), 1);
+  EXPECT_TRUE(watch.grant_restart(failure(1, "OSError"), 2));
+  EXPECT_FALSE(watch.grant_restart(failure(1, "OSError"), 2));
+  watch.take_changed_restarts();
+  EXPECT_FALSE(watch.take_changed_restarts());
+  watch.restore_restarts({{7, 2}});
+  EXPECT_FALSE(watch.grant_restart(failure(7, "OSError"), 2));
+  watch.add(ended(1, Outcome::failed, "OSError", 4));
+  EXPECT_FALSE(watch.grant_restart(failure(2, "OSError"), 2)) << "another trial failed for good in this way";
+  EXPECT_TRUE(watch.grant_restart(failure(2, "ValueError"), 2));
+}
+
+TEST(FailureWatchTest, EachTrialHasOneSecondRun) {
+  FailureWatch watch;
+  watch.restore_reruns({3});
+  EXPECT_FALSE(watch.take_changed_reruns()) << "the journal has these";
+  EXPECT_FALSE(watch.grant_rerun(3));
+  EXPECT_TRUE(watch.grant_rerun(1));
+  EXPECT_THAT(watch.take_changed_reruns().value(), ElementsAre(1, 3));
+  EXPECT_FALSE(watch.take_changed_reruns());
+}
+
+}  // namespace
+}  // namespace dsat::host
