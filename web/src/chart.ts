@@ -1,4 +1,4 @@
-// A chart in its figure: drawn when it comes into view, described in words, and given as a table on demand.
+// A chart in its figure: drawn when it comes into view, described in words, and shown as a table on demand.
 import { BarChart, CustomChart, LineChart, ScatterChart } from 'echarts/charts';
 import { DataZoomComponent, GridComponent, LegendComponent, MarkLineComponent, TooltipComponent } from 'echarts/components';
 import type { ECharts, EChartsCoreOption } from 'echarts/core';
@@ -17,9 +17,9 @@ use([BarChart, CustomChart, LineChart, ScatterChart, DataZoomComponent, GridComp
 export interface ChartKind {
   id: string;
   title: string;
-  // Has the study anything for it?
+  // Does the study have data for this chart?
   shows(study: Study): boolean;
-  // What the chart tells, in a sentence or two.
+  // The message of the chart, in a sentence or two.
   summary(study: Study): string;
   option(study: Study, colours: Colours, width: number): EChartsCoreOption;
   rows(study: Study): { head: string[]; rows: Child[][]; numeric?: boolean[] };
@@ -28,14 +28,14 @@ export interface ChartKind {
 
 const kMostRows = 1000;
 
-type Tell = (point: { data: never }) => Node | string;
+type Formatter = (point: { data: never }) => Node | string;
 interface Zoom { start?: number; end?: number }
-type Drawing = EChartsCoreOption & { tooltip?: { formatter?: Tell }; dataZoom?: Zoom[] };
+type Drawing = EChartsCoreOption & { tooltip?: { formatter?: Formatter }; dataZoom?: Zoom[] };
 
-// All but legend and tooltip: what the reader left out in the one, and reads in the other, outlasts new data.
+// All parts but legend and tooltip: new data must not change what the reader has switched off or is reading.
 const kReplaced = ['grid', 'xAxis', 'yAxis', 'dataZoom', 'series'];
 
-// So does the part that he looks at.
+// The zoom stays, too.
 function keepZoom(option: Drawing, before: EChartsCoreOption | undefined): void {
   const zooms = (before?.['dataZoom'] ?? []) as Zoom[];
   option.dataZoom = option.dataZoom?.map((zoom, i) => ({ ...zoom, start: zooms[i]?.start, end: zooms[i]?.end }));
@@ -50,7 +50,7 @@ export class Figure {
   private chart: ECharts | null = null;
   private study: Study | null = null;
   private drawn = { dir: '', key: '' };
-  private tell: Tell = () => '';
+  private formatter: Formatter = () => '';
   private visible = false;
 
   constructor(readonly kind: ChartKind, private readonly open: (trial: number) => void) {
@@ -68,9 +68,9 @@ export class Figure {
     this.study = study;
     this.element.hidden = !this.kind.shows(study);
     if (this.element.hidden) return;
-    const told = this.kind.summary(study);
-    this.words.textContent = told;
-    this.canvas.setAttribute('aria-label', `Chart: ${this.kind.title}. ${told}`);
+    const summary = this.kind.summary(study);
+    this.words.textContent = summary;
+    this.canvas.setAttribute('aria-label', `Chart: ${this.kind.title}. ${summary}`);
     const height = `${this.kind.height?.(study) ?? 320}px`;
     if (this.canvas.style.height !== height) {
       this.canvas.style.height = height;
@@ -80,7 +80,8 @@ export class Figure {
     if (this.visible) this.draw();
   }
 
-  // Colours have changed, or all are wanted on paper; what is out of sight is drawn when it comes into view.
+  // Draws again after a change of colours or, with `all`, for printing. A figure out of sight is drawn when it comes
+  // into view.
   redraw(all: boolean): void {
     if (all || this.visible) this.draw();
   }
@@ -96,11 +97,11 @@ export class Figure {
     }
     const palette = colours(), width = this.canvas.clientWidth, dir = this.study.study?.dir ?? '';
     const option: Drawing = { ...base(palette), ...this.kind.option(this.study, palette, width) };
-    // The newest study answers the pointer, even where its chart looks as before.
-    this.tell = option.tooltip?.formatter ?? this.tell;
+    // The tooltip uses the newest study, even if the chart has not changed.
+    this.formatter = option.tooltip?.formatter ?? this.formatter;
     const key = JSON.stringify([width, dir, option]);
     if (key === this.drawn.key) return;
-    if (option.tooltip) option.tooltip = { ...option.tooltip, formatter: (point) => this.tell(point) };
+    if (option.tooltip) option.tooltip = { ...option.tooltip, formatter: (point) => this.formatter(point) };
     const isSame = this.drawn.key !== '' && dir === this.drawn.dir;
     this.drawn = { dir, key };
     if (isSame) keepZoom(option, this.chart.getOption());
@@ -140,7 +141,7 @@ export function legend(palette: Colours, more: object = {}): object {
     pageIconColor: palette.faint, itemWidth: 14, ...more };
 }
 
-// Lines of text beside the pointer, as nodes: a note of a trial stays text.
+// Lines of text beside the pointer, as text nodes, so that a trial's note is never read as HTML.
 export function tooltip(palette: Colours, lines: (data: never) => (string | null)[]): object {
   return {
     trigger: 'item', confine: true, backgroundColor: palette.card, borderColor: palette.line,

@@ -1,4 +1,4 @@
-// The page's document as dsat-host writes it (docs/report.md), and where it comes from: the file itself, or the server.
+// The page's document as dsat-host writes it (docs/report.md), and its sources: the file itself, or the server.
 
 export interface Estimate { value: number; low: number; high: number | null }
 export type Outcome =
@@ -60,12 +60,12 @@ export interface Study {
   plan: JsonObject;
 }
 
-// One line of the server's list of studies.
+// An entry of the server's list of studies.
 export interface Listed {
   id: number; dir: string; error: string | null; name: string; status: string; metric: string; direction: string;
   started: number; max_trials: number; running: number; best: number | null; best_trial: number | null;
   gain: number | null; spent_device_hours: number; elapsed_seconds: number | null;
-  // `ended`: trials that had ended, of the study and with each step of the path.
+  // `ended`: the number of trials that have ended, in the study and at each step of the path.
   ended: number; best_path: { trial: number; value: number; ended: number }[];
 }
 
@@ -75,7 +75,7 @@ async function inflate(base64: string): Promise<string> {
   return new Response(stream).text();
 }
 
-// The study that the file itself holds; null: a server has it.
+// The study in the file itself; null: a server has it.
 export async function embedded(): Promise<Study | null> {
   const element = document.getElementById('dsat-data');
   return element ? (JSON.parse(await inflate(element.textContent ?? '')) as Study) : null;
@@ -91,7 +91,7 @@ export class Followed<T> {
     const answer = await fetch(this.url, { headers, cache: 'no-store' });
     if (answer.status === 304) return null;
     if (!answer.ok) throw new Error((await answer.text()).trim() || `the server answered ${answer.status}`);
-    // The tag of a transfer that breaks off would be answered with 304 for ever.
+    // The tag is kept only after the whole transfer. Otherwise the server would answer 304 for ever.
     const document = (await answer.json()) as T;
     this.tag = answer.headers.get('ETag') ?? '';
     return document;

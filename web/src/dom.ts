@@ -1,4 +1,4 @@
-// Elements from code. Text goes in as text nodes alone: nothing of a trial is ever read as HTML.
+// Makes elements from code. Text becomes text nodes, so no text of a trial is read as HTML.
 
 export type Child = Node | string | number | null | undefined | false | Child[];
 type Attributes = Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>;
@@ -28,7 +28,7 @@ export function replace(parent: Element, ...children: Child[]): void {
   parent.replaceChildren(fresh);
 }
 
-// Makes these the children. One that stays is not touched, so that a selection and the focus inside it stay, too.
+// Makes these elements the children. A child that stays is not touched, so that a selection and the focus in it stay.
 export function arrange(parent: Element, children: Element[]): void {
   const wanted = new Set(children);
   for (const child of [...parent.children]) if (!wanted.has(child)) child.remove();
@@ -45,7 +45,7 @@ export function table(caption: string, head: string[], rows: Child[][], numeric:
     h('tbody', {}, rows.map((row) => h('tr', {}, row.map((text, i) => cell(i === 0 ? 'th' : 'td', text, i, i === 0 ? 'row' : undefined))))));
 }
 
-// Scrolls sideways on its own where it is too wide; reachable by keyboard.
+// A region that scrolls sideways if it is too wide; the keyboard reaches it.
 export function scrolling(label: string, content: Node): HTMLElement {
   return h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': label }, content);
 }

@@ -75,12 +75,13 @@ export function when(time: string | null): string {
   return Number.isNaN(date.getTime()) ? time : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
-// "1.9 × (95 % interval 1.7 to 2.2)": as many decimals as the interval is worth; without one two significant digits.
+// "1.9 ×", with as many decimals as the interval justifies; without an interval two significant digits.
 export function ratio(gain: { ratio: number; low: number | null; high: number | null }): string {
   if (gain.low === null || gain.high === null) return `about ${twoDigits(gain.ratio)} ×`;
   return `${bound(gain, gain.ratio)} ×`;
 }
-// A ratio beside its interval; an interval that leaves even the size of the gain open leaves no decimals.
+// A bound or ratio with as many decimals as the interval justifies; two significant digits if the interval is very
+// wide.
 export function bound(gain: { low: number | null; high: number | null }, value: number): string {
   if (gain.low === null || gain.high === null || gain.high > 10 * gain.low) return twoDigits(value);
   return value.toFixed(gainDecimals(gain.low, gain.high));

@@ -1,4 +1,4 @@
-// Starts the page: from the data in the file, or following a server.
+// Starts the page with the data in the file, or with a server that it asks again and again.
 import type { Listed, Study } from './data';
 import { Followed, embedded } from './data';
 import { h, replace } from './dom';
@@ -47,7 +47,7 @@ function say(text: string, kind: string): void {
 }
 
 async function follow(): Promise<void> {
-  // In the query: the hash is the place on the page.
+  // The study is in the query, because the hash is the place on the page.
   const address = new URL(location.href);
   let chosen = Number(/^\d+$/.exec(address.searchParams.get('study') ?? '')?.[0] ?? 0);
   let study = new Followed<Study>(`study/${chosen}.json`);
@@ -83,14 +83,14 @@ async function start(): Promise<void> {
   const study = await embedded();
   if (!study) return follow();
   build();
-  say(study.study.status === 'running' ? `As it stood ${when(study.progress.last_at)}` : '', '');
+  say(study.study.status === 'running' ? `State of ${when(study.progress.last_at)}` : '', '');
   show(study);
 }
 
 addEventListener('beforeprint', () => { showTheme(true); redraw(true); });
 addEventListener('afterprint', () => { showTheme(); redraw(); });
 
-// dsat-host wrote it with every text escaped.
+// dsat-host wrote this part with every text escaped.
 const plain = document.querySelector('noscript')?.textContent ?? '';
 start().catch((error) => {
   const tables = h('div');

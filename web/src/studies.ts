@@ -1,4 +1,4 @@
-// The server's studies side by side: a table, and the best so far of each in one chart.
+// The server's studies side by side: a table, and a chart with the best so far of each.
 import type { ChartKind } from './chart';
 import { Figure, axis, legend, tooltip } from './chart';
 import type { Listed, Study } from './data';
@@ -8,25 +8,25 @@ import { statusPill } from './sections/result';
 
 const readable = (studies: Listed[]): Listed[] => studies.filter((study) => study.error === null);
 
-// The chart is of several studies; it comes in through the same door as those of one.
+// A chart of several studies, in the form of a chart of one study.
 function comparison(studies: () => Listed[]): ChartKind {
   const shown = () => readable(studies()).filter((study) => study.metric === readable(studies())[0]?.metric && study.best_path.length > 0);
   return {
     id: 'comparison', title: 'Best so far of each study',
     shows: () => shown().length > 1,
-    summary: () => 'A line is the best single measurement so far; the best configuration’s mean, in the table above, can be less good. ' +
+    summary: () => 'A line is the best single measurement so far; the table has the mean of the best configuration, which can be worse. ' +
       shown().map((study) => `${study.name}: ${metric(study.metric, study.best_path.at(-1)!.value)} after ` +
         `${study.best_path.at(-1)!.ended} of ${plural(study.ended, 'ended trial')}`).join('; ') + '.',
     option: (_study, palette) => {
       const name = shown()[0]!.metric;
       return {
         grid: { left: 78, right: 16, top: 36, bottom: 48 }, legend: legend(palette),
-        tooltip: tooltip(palette, (point: { told: string }) => [point?.told ?? '']),
+        tooltip: tooltip(palette, (point: { text: string }) => [point?.text ?? '']),
         xAxis: { type: 'value', minInterval: 1, ...axis(palette, 'trials that have ended', { splitLine: { show: false } }) },
         yAxis: { type: 'value', scale: true, ...axis(palette, metricName(name), { nameGap: 62, axisLabel: { color: palette.faint, formatter: (value: number) => metric(name, value) } }) },
         series: shown().map((study) => ({ name: `${study.id}: ${study.name}`, type: 'line', step: 'end', symbolSize: 6,
-          data: [...study.best_path.map((step) => ({ value: [step.ended, step.value], told: `${study.name}, trial ${step.trial}: ${metric(name, step.value)}` })),
-            { value: [study.ended, study.best_path.at(-1)!.value], told: study.name, symbol: 'none' }] })),
+          data: [...study.best_path.map((step) => ({ value: [step.ended, step.value], text: `${study.name}, trial ${step.trial}: ${metric(name, step.value)}` })),
+            { value: [study.ended, study.best_path.at(-1)!.value], text: study.name, symbol: 'none' }] })),
       };
     },
     rows: () => ({ head: ['Study', 'Trials ended', 'Trial', 'Best so far'], numeric: [false, true, true, true],
@@ -59,7 +59,7 @@ export class StudiesView {
 
   redraw(all = false): void { this.figure.redraw(all); }
 
-  // A study's row and button stay the same elements: its reader may be in the middle of a click.
+  // A study's row and button stay the same elements, because somebody may be clicking on them.
   private row(study: Listed, isChosen: boolean): HTMLElement {
     const row = this.rows.get(study.id) ?? this.newRow(study.id);
     row.button.setAttribute('aria-pressed', String(isChosen));

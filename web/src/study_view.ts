@@ -1,4 +1,4 @@
-// One study on the page: sections and charts, filled again whenever the study has changed.
+// One study on the page: sections and charts, filled again when the study changes.
 import type { ChartKind } from './chart';
 import { Figure } from './chart';
 import { knobs } from './charts/knobs';
@@ -51,13 +51,13 @@ export class StudyView {
     for (const figure of this.figures) figure.redraw(all);
   }
 
-  // Charts stand in pairs; the last of an odd number has a row to itself, as the timeline has.
+  // Charts stand in pairs. The last of an odd number gets a whole row, and so does the timeline.
   private fillRows(): void {
     const shown = this.figures.filter((figure) => !figure.element.hidden && figure.kind !== timeline);
     shown.forEach((figure, i) => figure.element.classList.toggle('wide', i + 1 === shown.length && shown.length % 2 === 1));
   }
 
-  // What has not changed stays, so that nothing that a reader opened or selected goes away.
+  // A part that has not changed stays, so that opened details and selections stay.
   private fill(part: HTMLElement, study: Study, content: () => Parameters<typeof replace>[1], of: unknown): void {
     const text = JSON.stringify([of, study.study.status]);
     if (this.drawn.get(part) === text) return;

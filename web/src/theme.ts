@@ -1,4 +1,5 @@
-// Light or dark: the system's choice until the reader makes one; colours and shapes that charts share with the text.
+// Light or dark theme: the system's choice until the reader chooses. Colours and shapes that charts share with the
+// text.
 
 export interface Colours {
   text: string; faint: string; line: string; card: string; accent: string; good: string; bad: string; warn: string;
@@ -6,7 +7,7 @@ export interface Colours {
 }
 const kKey = 'dsat-theme';
 
-// The reader's own; null: the system's.
+// The reader's choice; null: the system's.
 let chosen: string | null = null;
 
 const stored = (): string | null => { try { return localStorage.getItem(kKey); } catch { return null; } };
@@ -23,10 +24,10 @@ export function colours(): Colours {
   };
 }
 
-// Told apart without colour, too.
+// Shapes tell the stages apart without colours.
 export const stageShapes = ['circle', 'rect', 'triangle', 'diamond'];
 
-// Light on paper, whatever was chosen.
+// On paper the theme is always light.
 export function showTheme(onPaper = false): void {
   const theme = onPaper ? 'light' : chosen;
   if (theme) document.documentElement.dataset.theme = theme;

@@ -1,4 +1,4 @@
-// Which keys of the configuration went together with the metric.
+// The association of the configuration's keys with the metric.
 import type { ChartKind } from '../chart';
 import { axis, tooltip } from '../chart';
 import type { Knob, Study } from '../data';
@@ -21,11 +21,11 @@ export const knobs: ChartKind = {
 
   summary(study) {
     const first = study.knobs[0]!;
-    if (first.share < 0.05) return 'No key by itself goes together with the metric.';
-    const told = study.knobs.filter((knob) => knob.share >= 0.05).slice(0, 3).map((knob) =>
-      `${short(knob.key)} goes with ${percent(knob.share)} (best on average: ${json(bestValue(study, knob).value)})`);
-    return `Of the variance of the measured metric, ${told.join(', ')}. Each key is looked at alone, and the search did not draw ` +
-      'its trials evenly: this shows what went together, not what causes what.';
+    if (first.share < 0.05) return 'No single key is associated with the metric.';
+    const shares = study.knobs.filter((knob) => knob.share >= 0.05).slice(0, 3).map((knob) =>
+      `${short(knob.key)} ${percent(knob.share)} (best on average: ${json(bestValue(study, knob).value)})`);
+    return `Shares of the metric's variance: ${shares.join(', ')}. Each key is examined alone, and the search does not choose ` +
+      'values evenly: this shows associations, not causes.';
   },
 
   option(study, palette, width) {

@@ -1,4 +1,5 @@
-// Estimated against measured peak memory: on the diagonal the estimate was right, beyond the lines it does not fit.
+// Estimated against measured peak memory: on the diagonal the estimate equals the measurement. A line marks the memory
+// of the device.
 import type { ChartKind } from '../chart';
 import { axis, legend, tooltip } from '../chart';
 import type { Study, Trial } from '../data';
@@ -11,12 +12,12 @@ const estimated = (study: Study): Trial[] => measuredOrFailed(study).filter((tri
   (trial.peak_bytes !== null || trial.outcome === 'out_of_memory'));
 const measured = (study: Study): Trial[] => estimated(study).filter((trial) => trial.outcome === 'completed' && trial.peak_bytes !== null);
 
-// Of a trial out of memory: what it is known to have wanted, else all that the device has.
+// The memory that a trial out of memory wanted at least: the known amount, else the memory of the device.
 const wanted = (study: Study, trial: Trial): number | null => trial.peak_above_bytes ?? study.device_memory_bytes;
 
 const outOfMemory = (study: Study): Trial[] => estimated(study).filter((trial) => trial.outcome === 'out_of_memory' && wanted(study, trial) !== null);
 
-// Both axes end a little beyond the device and what was measured.
+// The end of both axes: a little above the device's memory and the measurements.
 function edge(study: Study): number {
   const all = measured(study).flatMap((trial) => [trial.peak_bytes!, trial.peak_estimate!.value]);
   return Math.max(...all, study.device_memory_bytes ?? 0, 1) * 1.08;
@@ -35,14 +36,14 @@ export const memory: ChartKind = {
     const limit = study.device_memory_bytes === null ? '' : ` A device has ${bytes(study.device_memory_bytes)}.`;
     const most = edge(study), beyond = outOfMemory(study).filter((trial) => trial.peak_estimate!.value > most).length;
     const cut = beyond === 0 ? '' : ` ${plural(beyond, 'trial')} out of memory, estimated at more than ${bytes(most)}, ${beyond === 1 ? 'stands' : 'stand'} at the edge.`;
-    if (known.length === 0) return `No trial told its peak memory.${limit}${cut}`;
+    if (known.length === 0) return `No trial has reported its peak memory.${limit}${cut}`;
     const inside = known.filter((trial) => {
       const { low, high } = trial.peak_estimate!;
       return trial.peak_bytes! >= low && (high === null || trial.peak_bytes! <= high);
     }).length;
     const off = known.map((trial) => Math.abs(trial.peak_bytes! / trial.peak_estimate!.value - 1)).sort((a, b) => a - b);
     return `Half of the ${known.length} measured peaks lie within ${percent(off[Math.floor((off.length - 1) / 2)]!, 1)} of the estimate, ` +
-      `${inside} within its 90 % interval. The estimate is that of the memory model after all trials.${limit}${cut}`;
+      `${inside} within its 90 % interval. The memory model was fitted to all trials.${limit}${cut}`;
   },
 
   option(study, palette) {

@@ -1,4 +1,5 @@
-// The metric against the micro batch, a colour and shape a stage; what failed lies below.
+// The metric against the micro batch. Each stage has a colour and a shape; trials without a result lie along the
+// bottom.
 import type { ChartKind } from '../chart';
 import { axis, legend, tooltip } from '../chart';
 import type { Study, Trial } from '../data';
@@ -21,8 +22,8 @@ export const microBatch: ChartKind = {
       return `stage ${stage.stage} is best at micro batch ${trial?.micro_batch ?? '–'} (${metric(study.study.metric, stage.best_value)})`;
     });
     const failed = shown(study).filter((trial) => trial.value === null).length;
-    const told = parts.length > 0 ? `${parts.join(', ')}.` : 'No trial has a result.';
-    return told[0]!.toUpperCase() + told.slice(1) + (failed > 0 ? ` Along the bottom: ${plural(failed, 'trial')} without a result.` : '');
+    const sentence = parts.length > 0 ? `${parts.join(', ')}.` : 'No trial has a result.';
+    return sentence[0]!.toUpperCase() + sentence.slice(1) + (failed > 0 ? ` Along the bottom: ${plural(failed, 'trial')} without a result.` : '');
   },
 
   option(study, palette) {

@@ -1,4 +1,4 @@
-// The path of the search: every trial in the order in which they ended, and the best so far.
+// The path of the search: all trials in the order of their ends, and the best so far.
 import type { ChartKind } from '../chart';
 import { axis, legend, tooltip } from '../chart';
 import type { Study, Trial } from '../data';

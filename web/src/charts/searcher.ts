@@ -1,5 +1,5 @@
-// What a searcher itself reported of its trials, read from their notes: lineages and rungs (asha), intervals (binary
-// search), and the belief before each trial (guided). A searcher that writes other notes has none of these charts.
+// Charts from the notes that a searcher writes for its trials: lineages and rungs (asha), intervals (binary search),
+// and the prediction before each trial (guided). A searcher that writes other notes has none of these charts.
 import type { ChartKind } from '../chart';
 import { axis, legend, tooltip } from '../chart';
 import type { JsonObject, Outcome, Study, Trial } from '../data';
@@ -13,10 +13,10 @@ interface Lineage { number: number; stage: number; trials: Trial[] }
 export function lineages(study: Study): Lineage[] {
   const found = new Map<number, Lineage>();
   for (const trial of study.trials) {
-    const told = /of stage (\d), lineage (\d+)/.exec(trial.note);
-    if (!told || trial.phase !== 'searcher') continue;
-    const number = Number(told[2]);
-    const lineage = found.get(number) ?? { number, stage: Number(told[1]), trials: [] };
+    const match = /of stage (\d), lineage (\d+)/.exec(trial.note);
+    if (!match || trial.phase !== 'searcher') continue;
+    const number = Number(match[2]);
+    const lineage = found.get(number) ?? { number, stage: Number(match[1]), trials: [] };
     lineage.trials.push(trial);
     found.set(number, lineage);
   }
@@ -32,7 +32,7 @@ const better = (study: Study, a: number, b: number): boolean => study.study.dire
 const resultOf = (study: Study, trial: Trial): number | null =>
   trial.value ?? (trial.duplicate_of === null ? null : study.trials[trial.duplicate_of]?.value ?? null);
 
-// The best so far after each trial of a lineage.
+// The best value of a lineage after each of its trials.
 function climb(study: Study, lineage: Lineage): (number | null)[] {
   let best: number | null = null;
   return lineage.trials.map((trial) => {
@@ -42,7 +42,7 @@ function climb(study: Study, lineage: Lineage): (number | null)[] {
   });
 }
 
-// How many trials each rung of asha allows.
+// The number of trials at which each rung of asha ends.
 export function rungs(study: Study): number[] {
   const { name, options } = searcher(study);
   if (name !== 'asha') return [];
@@ -64,8 +64,8 @@ export const ladder: ChartKind = {
   summary(study) {
     const all = lineages(study), limits = rungs(study);
     const reached = limits.map((_, rung) => all.filter((lineage) => rungOf(limits, lineage.trials.length) >= rung).length);
-    const told = reached.filter((n) => n > 0).map((n, rung) => `${n} reached rung ${rung}`).join(', ');
-    return `${plural(all.length, 'lineage')} (one configuration each, with the search for its micro batch): ${told}. ` +
+    const reachedText = reached.filter((n) => n > 0).map((n, rung) => `${n} reached rung ${rung}`).join(', ');
+    return `${plural(all.length, 'lineage')} (one configuration each, with the search for its micro batch): ${reachedText}. ` +
       `A line is the best of a lineage so far; rungs end after ${limits.filter((_, i) => reached[i]! > 0).join(', ')} trials.`;
   },
 
@@ -114,8 +114,8 @@ interface Search { trial: Trial; low: number; high: number }
 
 function searches(study: Study): Search[] {
   return study.trials.flatMap((trial) => {
-    const told = /(?:binary search in|the middle of|below a failure in) \[(\d+), (\d+)\]/.exec(trial.note);
-    return told ? [{ trial, low: Number(told[1]), high: Number(told[2]) }] : [];
+    const match = /(?:binary search in|the middle of|below a failure in) \[(\d+), (\d+)\]/.exec(trial.note);
+    return match ? [{ trial, low: Number(match[1]), high: Number(match[2]) }] : [];
   });
 }
 
@@ -129,14 +129,14 @@ export const intervals: ChartKind = {
     const last = new Map(all.map((search) => [/lineage (\d+)/.exec(search.trial.note)?.[1] ?? '', search]));
     const widest = Math.max(...all.map((search) => search.high - search.low));
     return `${plural(all.length, 'trial')} of ${plural(last.size, 'lineage')} searched an interval of the micro batch, the widest ${widest} wide. ` +
-      'A bar is what was still open, the mark in it is what was tried: filled where it completed, a cross where it did not fit, ' +
-      'a plus where it failed or ended otherwise.';
+      'A bar is the interval that was still open. The mark in it is the micro batch that was tried: a dot if the trial completed, ' +
+      'a cross if it ran out of memory, a plus if it ended in another way.';
   },
 
   option(study, palette) {
     const all = searches(study);
     const data = all.map((search, i) => ({ value: [i, search.low, search.high, search.trial.micro_batch ?? search.low], trial: search.trial.id }));
-    // What has no outcome yet has no mark.
+    // A trial without an outcome has no mark.
     const marks = (of: (outcome: Outcome) => boolean) => data.filter((_, i) => { const { outcome } = all[i]!.trial; return outcome !== null && of(outcome); })
       .map((d) => ({ value: [d.value[0], d.value[3]], trial: d.trial }));
     return {
@@ -172,23 +172,23 @@ export const intervals: ChartKind = {
 
 interface Belief { trial: Trial; improvement: number; deviation: number; fits: number; gain: number; actual: number | null; because: string }
 
-// The prediction is relative to the best when the trial was asked for.
+// The prediction is relative to the best at the time of the trial's request.
 function beliefs(study: Study): Belief[] {
   const ended = study.best_path.map((step) => ({ at: study.trials[step.trial]?.ended_at ?? '', value: step.value }));
   return study.trials.flatMap((trial) => {
-    const told = /^(.*): \+?(-?[\d.]+) % \+- ([\d.]+) % against the best, fits with ([\d.]+) %, expected gain ([\d.]+) %/.exec(trial.note);
-    if (!told) return [];
+    const match = /^(.*): \+?(-?[\d.]+) % \+- ([\d.]+) % against the best, fits with ([\d.]+) %, expected gain ([\d.]+) %/.exec(trial.note);
+    if (!match) return [];
     const before = ended.filter((step) => step.at !== '' && step.at <= (trial.submitted_at ?? '')).at(-1)?.value;
     const actual = trial.value === null || before === undefined ? null
       : study.study.direction === 'minimize' ? before / trial.value - 1 : trial.value / before - 1;
-    return [{ trial, improvement: Number(told[2]) / 100, deviation: Number(told[3]) / 100, fits: Number(told[4]) / 100,
-      gain: Number(told[5]) / 100, actual, because: told[1]! }];
+    return [{ trial, improvement: Number(match[2]) / 100, deviation: Number(match[3]) / 100, fits: Number(match[4]) / 100,
+      gain: Number(match[5]) / 100, actual, because: match[1]! }];
   });
 }
 
 export const belief: ChartKind = {
   id: 'belief',
-  title: 'What the search believed, and what came',
+  title: 'Predictions of the search and results',
   shows: (study) => beliefs(study).length > 0,
 
   summary(study) {
@@ -196,8 +196,8 @@ export const belief: ChartKind = {
     const known = all.filter((one) => one.actual !== null);
     const inside = known.filter((one) => Math.abs(one.actual! - one.improvement) <= 1.64 * one.deviation).length;
     const surprises = all.filter((one) => one.trial.outcome === 'out_of_memory').length;
-    return `Before each of ${plural(all.length, 'trial')} the search foretold its result against the best until then. ` +
-      `Of ${known.length} that measured one, ${inside} came within 1.64 standard deviations (90 % are expected); ${surprises} ran out of memory.`;
+    return `The search predicted the results of ${plural(all.length, 'trial')} against the best so far. ` +
+      `${inside} of ${known.length} measured results lie within 1.64 standard deviations (90 % are expected); ${surprises} ran out of memory.`;
   },
 
   option(study, palette) {
@@ -211,10 +211,10 @@ export const belief: ChartKind = {
       tooltip: tooltip(palette, (point: { trial: number }) => describe(study, point?.trial)),
       dataZoom: all.length > 60 ? [{ type: 'slider', bottom: 8, height: 18, textStyle: { color: palette.faint } }] : [],
       xAxis: { type: 'category', data: all.map((one) => String(one.trial.id)), ...axis(palette, 'trial', { splitLine: { show: false } }) },
-      yAxis: { type: 'value', min: low - room, max: high + room, ...axis(palette, 'against the best until then', { nameGap: 46,
+      yAxis: { type: 'value', min: low - room, max: high + room, ...axis(palette, 'against the best so far', { nameGap: 46,
         axisLabel: { color: palette.faint, showMinLabel: false, showMaxLabel: false, formatter: (value: number) => percent(value) } }) },
       series: [
-        { name: 'foretold, 90 % interval', type: 'custom', color: palette.faint, encode: { x: 0, y: 1 }, clip: true, data,
+        { name: 'predicted, 90 % interval', type: 'custom', color: palette.faint, encode: { x: 0, y: 1 }, clip: true, data,
           renderItem: (_: unknown, api: { value(i: number): number; coord(at: number[]): number[] }) => {
             const top = api.coord([api.value(0), api.value(3)]), bottom = api.coord([api.value(0), api.value(2)]), middle = api.coord([api.value(0), api.value(1)]);
             const style = { stroke: palette.faint, lineWidth: 2 };
@@ -231,7 +231,7 @@ export const belief: ChartKind = {
 
   rows(study) {
     return {
-      head: ['Trial', 'Configuration', 'Foretold', 'Deviation', 'Measured', 'Fits with', 'Expected gain', 'Outcome'],
+      head: ['Trial', 'Configuration', 'Predicted', 'Deviation', 'Measured', 'Fits with', 'Expected gain', 'Outcome'],
       numeric: [true, false, true, true, true, true, true, false],
       rows: beliefs(study).map((one) => [one.trial.id, one.because, percent(one.improvement, 1), percent(one.deviation, 1),
         one.actual === null ? '–' : percent(one.actual, 1), percent(one.fits), percent(one.gain, 2), outcomeOf(one.trial)]),

@@ -1,4 +1,5 @@
-// Which slot ran which trial when. Beyond some slots a row is a lane: trials that ran side by side.
+// The trials of each slot over time. If there are many slots, a row is a lane instead, which holds trials that ran one
+// after the other.
 import type { ChartKind } from '../chart';
 import { axis, legend, tooltip } from '../chart';
 import type { Study, Trial } from '../data';
@@ -28,7 +29,7 @@ function layout(study: Study): { names: string[]; bars: Bar[]; lanes: boolean } 
     return { names: slots, lanes: false,
       bars: runs.flatMap((run) => run.trial.slots.map((slot) => ({ row: row.get(slot)!, from: run.from, to: run.to, trial: run.trial }))) };
   }
-  const free: number[] = [];  // when each lane is empty again
+  const free: number[] = [];  // the time at which each lane is empty again
   const bars = runs.sort((a, b) => a.from - b.from).map((run) => {
     let lane = free.findIndex((until) => until <= run.from + 1e-9);
     if (lane < 0) lane = free.length;

@@ -1,8 +1,8 @@
-// What the charts of trials share: which trials they show, and how one is described.
+// Functions that the charts of trials share: the trials to show, and the description of a trial.
 import type { Study, Trial } from '../data';
 import { bytes, metric, outcomeOf, words } from '../format';
 
-// Those that trained and were not taken from another one's result.
+// The trials that ran to an outcome of their own: no duplicates, stopped trials or refused configurations.
 export const measuredOrFailed = (study: Study): Trial[] =>
   study.trials.filter((trial) => trial.place === 'ended' && !trial.model_info && trial.duplicate_of === null &&
     trial.outcome !== 'stopped' && trial.outcome !== 'invalid_config');
@@ -25,7 +25,7 @@ export function describe(study: Study, id: number): (string | null)[] {
   ];
 }
 
-// The values' range with room below for what has none.
+// The range of the values, with room below for trials without a value.
 export function extent(values: number[]): { low: number; high: number; none: number } {
   if (values.length === 0) return { low: 0, high: 1, none: 0 };
   let low = Infinity, high = -Infinity;

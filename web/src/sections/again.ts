@@ -1,4 +1,4 @@
-// How to do it again: the command, its folder and environment, plugins and seed.
+// Everything that repeats the study: the command, its folder and environment, plugins and seed.
 import type { Json, JsonObject, Study } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
@@ -27,7 +27,7 @@ export function again(study: Study): Child {
     ['Profiler', plugin(plan['profiler'])],
     ['Seed', String(plan['seed'] ?? '–')],
     ['Limits', `${plural(Number(plan['max_trials']), 'trial')}, ${json(plan['max_concurrent_trials'])} at a time`],
-    ['Variables of every trial', variables.length > 0 ? `${variables.join(', ')} (values are left out)` : 'those of the shell, and DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT'],
+    ['Variables of every trial', variables.length > 0 ? `${variables.join(', ')} (without their values)` : 'those of the shell, and DSAT_TRIAL_ID, DSAT_TRIAL_DIR, DSAT_DS_CONFIG, MASTER_PORT'],
     ['dsat', study.version],
   ];
   const lines = [
@@ -40,6 +40,6 @@ export function again(study: Study): Child {
     h('h2', { id: 'again' }, 'To do it again'),
     h('div', { class: 'code' }, copyButton(() => lines, 'the commands'), h('pre', { tabindex: 0 }, lines)),
     scrolling('Settings', table('Settings of the study', ['Setting', 'Value'], rows)),
-    h('details', {}, h('summary', {}, 'All settings as they were resolved'), h('pre', { tabindex: 0 }, JSON.stringify(plan, null, 2))),
+    h('details', {}, h('summary', {}, 'All resolved settings'), h('pre', { tabindex: 0 }, JSON.stringify(plan, null, 2))),
   ];
 }

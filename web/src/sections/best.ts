@@ -1,4 +1,4 @@
-// The best configuration: what it changes in the user's own, and the whole file to take away.
+// The best configuration: its changes to the user's own, and the whole file to copy.
 import type { Study } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
@@ -17,7 +17,7 @@ export function copyButton(text: () => string, what: string): HTMLElement {
   return button;
 }
 
-// A key may break after its dots and underscores, where a line has no room for it.
+// A long key may break after its dots and underscores.
 const breakable = (key: string): Child => key.split(/(?<=[._])/).flatMap((part, i) => i === 0 ? [part] : [h('wbr'), part]);
 
 function changes(study: Study): HTMLTableElement {
@@ -28,7 +28,7 @@ function changes(study: Study): HTMLTableElement {
 }
 
 export const whyNone = (study: Study): string => study.trials.some((trial) => trial.value !== null) ?
-  'None of what was measured may be handed back.' : 'No trial has measured the metric.';
+  'No measured configuration is valid as the best.' : 'No trial has measured the metric.';
 
 export function best(study: Study): Child {
   const found = study.study.best;
@@ -43,7 +43,7 @@ export function best(study: Study): Child {
       scrolling('What changes', changes(study)),
     ]),
     study.changed_train_batch && h('p', { class: 'notice' },
-      'The global batch (train_batch_size) is another one than yours: look at the learning rate and its schedule again, or fix the batch with --global-batch.'),
+      'The global batch (train_batch_size) differs from yours: check the learning rate and its schedule, or fix the batch with --global-batch.'),
     h('details', {}, h('summary', {}, 'The whole file, ready to train with'),
       h('div', { class: 'code' }, copyButton(() => text, 'the configuration'), h('pre', { tabindex: 0 }, text))),
   ];

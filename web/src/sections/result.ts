@@ -1,4 +1,4 @@
-// The top of the page: how the study stands, what was found, what it gains and costs.
+// The top of the page: the status of the study, the best, its gain, and the cost of the search.
 import type { Estimate, Study, Trial } from '../data';
 import type { Child } from '../dom';
 import { h, scrolling, table } from '../dom';
@@ -18,23 +18,23 @@ function card(title: string, value: Child, more: Child, kind = ''): HTMLElement 
   return h('div', { class: `card ${kind}` }, h('h3', {}, title), h('p', { class: 'figure' }, value), h('p', { class: 'faint' }, more));
 }
 
-// How often the configuration of a trial was measured.
+// The number of measurements of a trial's configuration.
 function measurements(study: Study, trial: Trial | undefined): number {
   const config = JSON.stringify(trial?.config);
   return study.trials.filter((one) => one.value !== null && one.duplicate_of === null &&
     (one === trial || (one.stage === trial?.stage && one.micro_batch === trial?.micro_batch && JSON.stringify(one.config) === config))).length;
 }
 
-// An interval that reaches down to 1 leaves it open whether there is a gain.
+// There may be no gain if the interval reaches down to 1.
 const isSure = (gain: Study['study']['gain'], share = 1): boolean => gain !== null && (gain.low === null || gain.low * share > 1);
 
-// What of a gain one device has: FLOPS_per_gpu is one device's already.
+// The factor from the gain to the gain of one device; 1 for FLOPS_per_gpu, which is per device already.
 function deviceShare(study: Study): number {
   const of = (id: number | undefined): number => study.trials[id ?? -1]?.devices || 1;
   return study.study.metric === 'FLOPS_per_gpu' ? 1 : of(study.study.gain?.baseline) / of(study.study.best?.trial);
 }
 
-// " on 8 devices" where trials are of several sizes.
+// " on 8 devices" if trials have several sizes.
 function onDevices(study: Study, id: number): string {
   const sizes = new Set(study.trials.map((trial) => trial.devices).filter((devices) => devices > 0));
   return sizes.size > 1 ? ` on ${plural(study.trials[id]?.devices ?? 0, 'device')}` : '';
@@ -64,12 +64,12 @@ function endToEnd(study: Study): string {
 const measuredOnce = (gain: NonNullable<Study['study']['gain']>): string =>
   gain.of_best?.measurements === 1 && gain.of_own?.measurements === 1 ? 'Each measured once. ' : '';
 
-// The best counts by what was measured after its choice.
+// Only measurements after the choice of the best count for the gain.
 function madeOf(study: Study): string {
   const { gain, metric: name } = study.study;
   if (!gain?.of_best?.measurements || !gain.of_own?.measurements || !gain.left_out) return '';
-  return ` Made of ${metric(name, gain.of_best.value)} (${plural(gain.of_best.measurements, 'measurement')} after the choice, ` +
-    `${gain.left_out} before it left out) and ${metric(name, gain.of_own.value)} (${plural(gain.of_own.measurements, 'measurement')}).`;
+  return ` The best: ${metric(name, gain.of_best.value)} (${plural(gain.of_best.measurements, 'measurement')} after its choice, ` +
+    `without ${gain.left_out} before it). Yours: ${metric(name, gain.of_own.value)} (${plural(gain.of_own.measurements, 'measurement')}).`;
 }
 
 function gainCard(study: Study): HTMLElement {
@@ -84,21 +84,21 @@ function gainCard(study: Study): HTMLElement {
     return card(title, '–', why);
   }
   if (gain.baseline === best.trial) return card(title, 'no gain', 'Your own configuration is the best.');
-  const sure = gain.low === null || gain.high === null ? `${measuredOnce(gain)}No interval: nothing measured the best after its choice.`
+  const sure = gain.low === null || gain.high === null ? `${measuredOnce(gain)}No interval, because the best was not measured again after its choice.`
     : `95 % interval ${bound(gain, gain.low)} to ${bound(gain, gain.high)}.${madeOf(study)}`;
-  const open = isSure(gain) ? '' : ' The interval includes no gain: measure again, or longer.';
+  const open = isSure(gain) ? '' : ' The interval includes 1, so there may be no gain: measure again, or longer.';
   return card(title, ratio(gain), [sure, open, ' Yours is ', h('a', { href: `#trial-${gain.baseline}` }, `trial ${gain.baseline}`), `${onDevices(study, gain.baseline)}.`, endToEnd(study)],
     gain.ratio > 1 && gain.low !== null && isSure(gain) ? 'good' : '');
 }
 
 function paybackCard(study: Study): HTMLElement {
   const { spent_device_hours: spent, saved_device_hours_per_day: saved, days } = study.payback;
-  const simulated = study.plan['runner'] === 'sim' ? ' In the simulator’s time.' : '';
+  const simulated = study.plan['runner'] === 'sim' ? ' Times are simulated.' : '';
   if (saved === null) return card('Payback', deviceHours(spent), `spent on the search.${simulated}`);
   const fair = deviceShare(study) === 1 ? '' : ', device for device';
   if (days === null) return card('Payback', 'none', `${deviceHours(spent)} spent; the best trains no faster than your own${fair}.${simulated}`);
   return card('Payback', `after ${duration(days * 86400)}`,
-    `of training: ${deviceHours(spent)} spent on the search, ${deviceHours(saved)} saved a day of what your own trains on the devices of its trial` +
+    `of training: ${deviceHours(spent)} spent on the search, ${deviceHours(saved)} saved for each day of training with your own on the devices of its trial` +
     `${isSure(study.study.gain, deviceShare(study)) ? '.' : ', if the gain holds.'}${simulated}`);
 }
 
@@ -108,17 +108,17 @@ function progressCard(study: Study): HTMLElement {
   for (const trial of study.trials) {
     if (trial.outcome && trial.duplicate_of === null) counts.set(trial.outcome, (counts.get(trial.outcome) ?? 0) + 1);
   }
-  const told = [...counts].map(([outcome, n]) => `${n} ${words(outcome)}`);
-  if (p.running > 0) told.push(`${p.running} running`);
-  if (p.waiting > 0) told.push(`${p.waiting} waiting`);
+  const counted = [...counts].map(([outcome, n]) => `${n} ${words(outcome)}`);
+  if (p.running > 0) counted.push(`${p.running} running`);
+  if (p.waiting > 0) counted.push(`${p.waiting} waiting`);
   const left = p.seconds_left !== null && study.study.status === 'running' ? `, about ${duration(p.seconds_left)} left` : '';
   return h('div', { class: 'card' }, h('h3', {}, 'Trials'),
     h('p', { class: 'figure' }, `${p.started} of ${p.max_trials}`),
     h('progress', { max: Math.max(1, p.max_trials), value: p.started, 'aria-label': 'Trials started' }),
-    h('p', { class: 'faint' }, `${told.join(', ') || 'None yet'}. ${duration(p.elapsed_seconds)}${left}.`));
+    h('p', { class: 'faint' }, `${counted.join(', ') || 'None yet'}. ${duration(p.elapsed_seconds)}${left}.`));
 }
 
-// All of them where one took the search over from another.
+// All searchers, if a resume has changed the searcher.
 function searchers(study: Study): string {
   const all = study.study['searchers'];
   if (Array.isArray(all)) return all.map((one) => String(one)).join(', then ');
@@ -134,7 +134,7 @@ export function head(study: Study): Child {
       `(${info.direction === 'minimize' ? 'the smallest is the best' : 'the largest is the best'}), begun ${when(study.progress.started_at)}. `,
       h('code', {}, info.dir)),
     info.reason ? h('p', { class: `notice ${kind}`, role: kind ? 'status' : null }, `${info.status === 'running' ? '' : 'Ended: '}${info.reason.replace(/; `dsat-host resume` goes on$/, '')}`) : null,
-    info.status === 'interrupted' ? h('p', { class: 'faint' }, h('code', {}, `dsat-host resume ${quoted(info.dir)}`), ' goes on with it.') : null,
+    info.status === 'interrupted' ? h('p', { class: 'faint' }, h('code', {}, `dsat-host resume ${quoted(info.dir)}`), ' continues it.') : null,
   ];
 }
 
@@ -152,14 +152,14 @@ export function stages(study: Study): Child {
     orDash(stage.largest_that_fitted), orDash(stage.smallest_out_of_memory), ceiling(stage.ceiling),
   ]);
   return [h('h2', { id: 'stages' }, 'Stages'),
-    h('p', { class: 'faint' }, 'Fitted, out of memory and ceiling are micro batches; the ceiling is the memory model’s, of the stage’s best configuration.'),
-    scrolling('Stages', table('What each ZeRO stage came to', head, rows, head.map((_, i) => i > 0)))];
+    h('p', { class: 'faint' }, 'Fitted, out of memory and ceiling are micro batches. The ceiling is the memory model’s estimate for the stage’s best configuration.'),
+    scrolling('Stages', table('Results of each ZeRO stage', head, rows, head.map((_, i) => i > 0)))];
 }
 
 function ceiling(estimate: Estimate | null): string {
   if (estimate === null) return '–';
   const low = Math.floor(estimate.low);
-  // The search for it ends at a bound of its own, far beyond any batch.
+  // The model searches for the ceiling up to a bound far above any batch.
   const isOpen = estimate.high === null || estimate.high >= 1e9;
   return `${Math.floor(estimate.value)} (${isOpen ? `${low} or more` : `${low} to ${Math.floor(estimate.high!)}`})`;
 }

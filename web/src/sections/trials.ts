@@ -1,4 +1,5 @@
-// Every trial: sorted by any column, filtered by words, outcome, stage and phase, a page at a time; each row opens.
+// The table of all trials, in pages: sorted by any column, filtered by words, outcome, stage and phase. A row opens to
+// show details.
 import type { Json, JsonObject, Study, Trial } from '../data';
 import type { Child } from '../dom';
 import { arrange, h, replace, scrolling, table } from '../dom';
@@ -34,12 +35,12 @@ export class TrialTable {
   private readonly outcome = h('select', { id: 'filter-outcome', change: () => this.filtered() });
   private readonly stage = h('select', { id: 'filter-stage', change: () => this.filtered() });
   private readonly phase = h('select', { id: 'filter-phase', change: () => this.filtered() });
-  private readonly said = h('p', { class: 'faint', role: 'status', id: 'trials-count' });
+  private readonly countLine = h('p', { class: 'faint', role: 'status', id: 'trials-count' });
   private readonly heads: HTMLButtonElement[];
   private readonly headCells: HTMLTableCellElement[];
   private readonly body = h('tbody');
   private readonly pages = h('nav', { class: 'pages', 'aria-label': 'Pages of the table' });
-  private rows = new Map<string, { key: string; element: HTMLElement }>();  // of the page as it was drawn last
+  private rows = new Map<string, { key: string; element: HTMLElement }>();  // of the page drawn last
   private haystacks = new Map<number, { of: Trial; text: string }>();
   private shown: Trial[] = [];
 
@@ -50,7 +51,7 @@ export class TrialTable {
     replace(this.element,
       h('h2', { id: 'trials-title' }, 'All trials'),
       h('div', { class: 'filters', role: 'search' }, label('Find', this.words), label('Outcome', this.outcome), label('Stage', this.stage), label('Phase', this.phase)),
-      this.said,
+      this.countLine,
       scrolling('All trials', h('table', { class: 'trials' }, h('caption', { class: 'hidden' }, 'All trials; a button in a column’s head sorts by it, the button of a row opens it'),
         h('thead', {}, h('tr', {}, this.headCells)), this.body)),
       this.pages);
@@ -65,7 +66,7 @@ export class TrialTable {
     this.refresh();
   }
 
-  // Brings a trial into view, whatever is filtered, and opens it.
+  // Opens a trial and scrolls to it; filters that hide it are cleared.
   open(id: number): void {
     const trial = this.study?.trials[id];
     if (!trial) return;
@@ -120,7 +121,7 @@ export class TrialTable {
     this.shown.sort((a, b) => {
       const x = column.of(a), y = column.of(b);
       if (x === y) return a.id - b.id;
-      if (x === null || x === '') return 1;  // what has none comes last, whichever way
+      if (x === null || x === '') return 1;  // a trial without a value comes last in both orders
       if (y === null || y === '') return -1;
       return sign * (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y)));
     });
@@ -134,19 +135,19 @@ export class TrialTable {
       if (i === this.sortBy) cell.setAttribute('aria-sort', this.descending ? 'descending' : 'ascending');
       else cell.removeAttribute('aria-sort');
     });
-    this.said.textContent = this.shown.length === study.trials.length ? `${plural(study.trials.length, 'trial')}.` : `${this.shown.length} of ${plural(study.trials.length, 'trial')}.`;
+    this.countLine.textContent = this.shown.length === study.trials.length ? `${plural(study.trials.length, 'trial')}.` : `${this.shown.length} of ${plural(study.trials.length, 'trial')}.`;
     const focused = document.activeElement?.closest('tr')?.id;
     const from = this.page * kRowsOfPage;
     const old = this.rows;
     this.rows = new Map();
     const rows = this.shown.slice(from, from + kRowsOfPage).flatMap((trial) => this.rowsOf(trial, old));
     arrange(this.body, rows.length > 0 ? rows :
-      [h('tr', {}, h('td', { colspan: kColumns.length, class: 'faint' }, study.trials.length === 0 ? 'No trial yet.' : 'No trial is like that.'))]);
+      [h('tr', {}, h('td', { colspan: kColumns.length, class: 'faint' }, study.trials.length === 0 ? 'No trial yet.' : 'No trial matches the filters.'))]);
     if (focused && document.activeElement === document.body) document.getElementById(focused)?.querySelector('button')?.focus({ preventScroll: true });
     this.drawPages();
   }
 
-  // What shows the same as before stays the same element: its reader may be in the middle of it.
+  // An unchanged row stays the same element, because somebody may be reading or selecting it.
   private rowsOf(trial: Trial, old: typeof this.rows): HTMLElement[] {
     const study = this.study!, isOpen = this.opened.has(trial.id), best = trial.id === study.study.best?.trial;
     const kept = (name: string, of: unknown[], make: () => HTMLElement): HTMLElement => {
@@ -155,7 +156,7 @@ export class TrialTable {
       this.rows.set(name, row);
       return row.element;
     };
-    // The estimate is another one after every trial, the time while the trial runs.
+    // The estimate changes after every trial, and the time while the trial runs.
     const row = kept(`trial-${trial.id}`, [{ ...trial, peak_estimate: null }, best, isOpen], () => this.row(trial, isOpen, best));
     if (!isOpen) return [row];
     const opened = kept(`details-${trial.id}`, [{ ...trial, peak_estimate: null, run_seconds: null }], () =>
@@ -212,13 +213,13 @@ function details(trial: Trial, study: Study): Child {
   const again = study.plan['runner'] === 'sim' ? '' : `sh ${quoted(`${folder}/cmd.txt`)}  # configuration: ${quoted(`${folder}/ds_config.json`)}`;
   const metrics = Object.entries((trial.metrics ?? {}) as JsonObject);
   return h('div', { class: 'detail' },
-    trial.note ? h('p', {}, h('strong', {}, 'Why it was tried: '), trial.note) : null,
-    trial.reason ? h('p', {}, h('strong', {}, 'How it ended: '), trial.reason) : null,
+    trial.note ? h('p', {}, h('strong', {}, 'Note of the searcher: '), trial.note) : null,
+    trial.reason ? h('p', {}, h('strong', {}, 'Reason of the outcome: '), trial.reason) : null,
     trial.warnings.map((warning) => h('p', { class: 'notice warn' }, warning)),
     h('div', { class: 'columns' },
       h('div', {}, h('h4', {}, 'Facts'), table(`Facts of trial ${trial.id}`, ['Fact', 'Value'], facts)),
       metrics.length > 0 && h('div', {}, h('h4', {}, 'Metrics'), table(`Metrics of trial ${trial.id}`, ['Metric', 'Value'], metrics.map(([key, value]) => [key, json(value)]), [false, true])),
-      h('div', {}, h('h4', {}, 'What it asked for'), table(`Overrides of trial ${trial.id}`, ['Key', 'Value'], leaves(trial.overrides ?? {}).filter(([key]) => key !== '').map(([key, value]) => [key, json(value)])))),
+      h('div', {}, h('h4', {}, 'Keys that the searcher set'), table(`Overrides of trial ${trial.id}`, ['Key', 'Value'], leaves(trial.overrides ?? {}).filter(([key]) => key !== '').map(([key, value]) => [key, json(value)])))),
     block('Last lines of its standard error', trial.stderr_tail.join('\n')),
     again ? [h('h4', {}, 'Run it again'), h('div', { class: 'code' }, copyButton(() => again, 'the command'), h('pre', { tabindex: 0 }, again))] : null,
     h('details', {}, h('summary', {}, 'The whole configuration'), h('div', { class: 'code' }, copyButton(() => config, 'the configuration'), h('pre', { tabindex: 0 }, config))));
