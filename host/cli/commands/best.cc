@@ -1,5 +1,5 @@
-// dsat-host best: the best configuration, or one trial's, from a study's journal; its files are written again.
-// The configuration alone goes to standard output, so that it can be redirected.
+// dsat-host best: prints the best configuration of a study, or that of one trial, and writes the files of the best
+// again. Only the configuration goes to standard output, so that it can be redirected.
 #include <fmt/format.h>
 
 #include "commands/commands.h"

@@ -1,4 +1,4 @@
-// dsat-host check: examines the journal of a study and, asked to, mends it.
+// dsat-host check: examines the journal of a study and, with --repair, mends it.
 #include <fmt/format.h>
 
 #include "commands/commands.h"

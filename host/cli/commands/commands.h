@@ -1,6 +1,6 @@
-// What dsat-host does: one function for tuning and one for each sub-command, all returning the exit status.
+// The commands of dsat-host: one function for tuning and one for each sub-command. Each returns the exit status.
 //
-// Arguments are those after the sub-command's name. Threading: called on the main thread. Errors: dsat::Error for wrong
+// `arguments` begin after the sub-command's name. Threading: called on the main thread. Errors: dsat::Error for wrong
 // usage; run() throws nothing.
 #ifndef DSAT_CLI_COMMANDS_COMMANDS_H_
 #define DSAT_CLI_COMMANDS_COMMANDS_H_
@@ -11,7 +11,7 @@
 namespace dsat::cli {
 
 int tune(const Tokens& arguments, Console& console);
-// Also takes the search method before its operands.
+// `arguments` may begin with the search method.
 int tune_experiment(const Tokens& arguments, Console& console);
 int resume(const Tokens& arguments, Console& console);
 int best(const Tokens& arguments, Console& console);

@@ -1,5 +1,5 @@
-// Waits until something has happened and the time between two pages is over, then writes the page outside the lock.
-// A page that fails is tried again with the next change.
+// Waits for a change and for the end of the time between two pages, then writes the page outside the lock. If writing
+// fails, the next change tries again.
 #include "commands/current_report.h"
 
 #include <malloc.h>
@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kFirst = std::chrono::seconds(2), kBetween = std::chrono::seconds(10);
-constexpr int kShare = 100;  // one part of the time for the page
+constexpr int kShare = 100;  // writing pages takes at most 1/kShare of the time
 
 }  // namespace
 
@@ -29,7 +29,7 @@ CurrentReport::Write page_writer(std::function<void(const host::StudyFacts&)> te
       if (!facts.ok()) return;
       tell(facts.value());
       write_file_atomically(dir / "report.html", study_page(facts.value()), Durability::renamed);
-    } catch (const std::exception&) {  // the study's end says what is wrong
+    } catch (const std::exception&) {  // reported when the last page is written
     }
   };
 }
@@ -40,13 +40,13 @@ CurrentReport::CurrentReport(std::filesystem::path dir, Write write) : dir_(std:
   pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
     thread_ = std::thread([this] { keep(); });
-  } catch (const std::system_error&) {  // the study's end writes the page
+  } catch (const std::system_error&) {  // the page is written once, at the study's end
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// A page needs some KB a trial, and the C library would keep them for the next one. What a thread has freed last is
-// given back when the thread ends, so that each page has one of its own where one can be had (ulimit -u).
+// A page needs some KB for each trial, and the C library would keep this memory for the next page. It gives the memory
+// of a thread back when the thread ends, so each page gets a thread of its own, unless ulimit -u forbids one.
 void CurrentReport::write_and_forget() const {
   try {
     std::thread([this] { write_(dir_); }).join();

@@ -1,11 +1,11 @@
-// Keeps DIR/report.html current while a study runs, so that a host that is killed leaves the page of its last seconds.
+// Keeps DIR/report.html current while a study runs, so that a host that is killed leaves a recent page.
 //
-// Purpose: first after some seconds, then at most every kBetween, and never more than a hundredth of the time; only
-//   where something has happened. It ends before the journal is closed, since a reader would keep that from being one
-//   file; the last page is written after the study (commands/report.h).
-// Threading: the observer's functions on the study's thread; a thread of its own reads the journal and writes the page,
-//   with all signals blocked. Ownership: none. Errors: none; a page that cannot be written is reported at the study's
-//   end, and where no thread can be had the first one is written then.
+// Purpose: writes the page after the first seconds, and later when a trial has started or ended, but at most every
+//   kBetween and for at most a hundredth of the time. The thread ends before the journal is closed, since SQLite cannot
+//   remove its log file while a reader is there. The last page is written after the study (commands/report.h).
+// Threading: the observer's functions are called on the study's thread. A thread of its own, with all signals blocked,
+//   reads the journal and writes the page. Errors: none; if the page cannot be written or no thread can be started, the
+//   study's end reports it or writes the page.
 #ifndef DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 #define DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 
@@ -46,7 +46,7 @@ class CurrentReport final : public host::Observer {
   std::thread thread_;
 };
 
-// Writes the page, and hands what it has read of the journal to `tell`, on the same thread.
+// Writes the page, and passes the facts that it has read to `tell`, on the same thread.
 CurrentReport::Write page_writer(std::function<void(const host::StudyFacts&)> tell);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// The program after its streams are set up: finds out what is asked for, calls it, and turns exceptions into lines.
-// Each command is a function of its own file.
+// Finds the command that the arguments name, calls it, and turns exceptions into lines. Each command is a function in a
+// file of its own.
 #include "commands/commands.h"
 #include "options/actions.h"
 #include "terminal/exit_status.h"

@@ -1,5 +1,5 @@
-// dsat-host estimate: what a model needs by ZeRO stage, from the cost model alone.
-// The command line becomes one request; its answer is the JSON that --json prints, and a table is made of it.
+// dsat-host estimate: the memory that a model needs at each ZeRO stage, from the cost model alone. The answer of the
+// cost model is the JSON that --json prints; the table is made from it.
 #include "dsat/cost/estimate.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Reads the journal twice a second and hands what is new to the observer that a running study has.
-// The journal tells nobody that it has grown, so it is asked.
+// Reads the journal twice a second and reports new trials to the same observer as a running study does. A journal gives
+// no notice when it grows.
 #include "commands/follow.h"
 
 #include <map>

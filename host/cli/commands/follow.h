@@ -1,7 +1,7 @@
-// Watching a study that another process runs.
+// Watches a study that another process runs.
 //
 // Threading: called on the main thread; returns when the study has ended, or when nobody reads the output any more.
-// Errors: dsat::Error where the study can no longer be read.
+// Errors: dsat::Error if the study can no longer be read.
 #ifndef DSAT_CLI_COMMANDS_FOLLOW_H_
 #define DSAT_CLI_COMMANDS_FOLLOW_H_
 
@@ -11,7 +11,7 @@
 
 namespace dsat::cli {
 
-// Shows its progress as the process itself does, from the trials on that have not ended yet.
+// Shows the progress as the running process does, without the trials that have ended before.
 void follow(const std::filesystem::path& dir, Console& console);
 
 }  // namespace dsat::cli

@@ -1,6 +1,5 @@
-// Hands best_cmd.txt to /bin/sh and waits, with signals as an interactive shell sets them for what it runs.
-// The command is in one file, so that a person can run it again. It stays in this process group: Ctrl-C and Ctrl-Z of a
-// terminal reach the training by themselves.
+// Passes best_cmd.txt to /bin/sh and waits. Signals are set as an interactive shell sets them for a command. The
+// training stays in this process group, so that a terminal's Ctrl-C and Ctrl-Z reach it directly.
 #include "commands/full_experiment.h"
 
 #include <fmt/format.h>
@@ -23,7 +22,7 @@
 namespace dsat::cli {
 namespace {
 
-// Ctrl-C at a terminal reaches the training too, which decides what to do about it; until it ends we wait.
+// Ctrl-C at a terminal reaches the training, too. The training decides what to do, and we wait for its end.
 class IgnoreInterrupts {
  public:
   IgnoreInterrupts() : interrupt_(std::signal(SIGINT, SIG_IGN)), quit_(std::signal(SIGQUIT, SIG_IGN)) {}
@@ -37,7 +36,7 @@ class IgnoreInterrupts {
   Handler interrupt_, quit_;
 };
 
-// The process and all below it, as /proc has them now.
+// The process and all its descendants, from /proc.
 std::vector<pid_t> tree_of(pid_t root) {
   std::multimap<pid_t, pid_t> children;
   std::error_code error;
@@ -56,10 +55,10 @@ std::vector<pid_t> tree_of(pid_t root) {
   return tree;
 }
 
-// A shell that is to end waits for its command first, and runs none after it.
+// On TERM or HUP the shell waits for the present command and starts no further one.
 constexpr const char* kWaitsForItsCommand = "trap 'exit 143' TERM; trap 'exit 129' HUP\n";
 
-// Starts /bin/sh with signals as a user's shell has them. 0 or an errno.
+// Starts /bin/sh with the signals of a user's shell. Returns 0 or an errno.
 int spawn_shell(const std::string& command, const std::filesystem::path& cwd, bool output_to_stderr,
                 const sigset_t& mask, pid_t& pid) {
   posix_spawn_file_actions_t files;
@@ -106,12 +105,12 @@ ExitStatus run_full_experiment(const std::filesystem::path& dir, const std::file
     console.error(fmt::format("the full training was not run: /bin/sh{}: {}", in, std::strerror(error)));
     return kFailed;
   }
-  // They are meant for the training: it must not go on with the devices and nobody who waits for it.
+  // TERM and HUP go to the training, which must not keep the devices when nobody waits for it any more.
   const std::optional<int> ended = signals.until_change_of(pid, 0, [&](int signal) {
     for (const pid_t process : tree_of(pid)) kill(process, signal);
   });
   if (!ended) {
-    console.error(fmt::format("lost sight of the full training: {}", std::strerror(errno)));
+    console.error(fmt::format("cannot wait for the full training: {}", std::strerror(errno)));
     return kFailed;
   }
   const int status = *ended;

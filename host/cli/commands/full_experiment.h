@@ -1,7 +1,7 @@
-// --run-full-experiment: the user's training with the best configuration.
+// --run-full-experiment: runs the user's training with the best configuration.
 //
-// Threading: called on the main thread; while it waits it ignores interrupts, which a terminal gives to the training
-// too, and passes TERM and HUP on to the training. Errors: printed, and in the status.
+// Threading: called on the main thread. While it waits, it ignores interrupts, because a terminal sends them to the
+// training, too, and passes TERM and HUP on. Errors: printed, and returned as the status.
 #ifndef DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_
 #define DSAT_CLI_COMMANDS_FULL_EXPERIMENT_H_
 
@@ -12,8 +12,9 @@
 
 namespace dsat::cli {
 
-// Runs the command in DIR/best_cmd.txt with the shell, in the folder `cwd` (empty: the current one), and waits. Its
-// output goes to ours, under --json to standard error. Anything but its status 0 is kNoBest and an error message.
+// Runs the command in DIR/best_cmd.txt with the shell, in the folder `cwd` (empty: the current one), and waits. The
+// command writes to our standard output, under --json to standard error. If its status is not 0, prints an error and
+// returns kNoBest.
 ExitStatus run_full_experiment(const std::filesystem::path& dir, const std::filesystem::path& cwd, Console& console);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// Puts the options of dsat-host in the groups of --help; those of the settings are declared in dsat/host/settings.h.
-// A form of the program adds to a set or takes out of it.
+// Sorts the options of dsat-host into the groups of --help; dsat/host/settings.h declares the options of settings. A
+// form of the program adds options to a set or removes some.
 #include "commands/host_options.h"
 
 #include <utility>
@@ -21,7 +21,7 @@ Option full_experiment_option() {
   return Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end");
 }
 
-// An integer that the library keeps as an int.
+// An integer that fits an int of the library.
 Option count(const char* name, int64_t least, const char* help) {
   return Option::integer(name, help).from(least, Option::kLargestInt);
 }
@@ -141,7 +141,7 @@ OptionSet tune_options() {
 
 OptionSet experiment_options() {
   OptionSet set = study_option_set(runner_option_of_experiments());
-  set.remove("include");  // here it names files, as in Determined's form
+  set.remove("include");  // in this form --include names files, as in Determined's
   for (const char* of_other_forms : {"sim", "ds-config"}) hide(set, of_other_forms);
   show_default(set, "trial-cwd", "copy");
   set.add_group("The experiment form",

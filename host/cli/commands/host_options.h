@@ -1,5 +1,5 @@
-// The options of dsat-host itself, one set for each thing that it does. Defaults that --help shows are those of
-// host::StudyOptions. Threading: pure functions. Errors: none.
+// The options of dsat-host itself, one set for each command. --help shows the defaults of host::StudyOptions.
+// Threading: pure functions. Errors: none.
 #ifndef DSAT_CLI_COMMANDS_HOST_OPTIONS_H_
 #define DSAT_CLI_COMMANDS_HOST_OPTIONS_H_
 
@@ -9,7 +9,7 @@ namespace dsat::cli {
 
 inline constexpr const char* kDefaultSearcher = "guided";
 
-// Leaves an option out of --help: what it does elsewhere is refused in this form, with what to do instead.
+// Leaves an option out of --help: this form refuses it with a message that names the right option.
 void hide(OptionSet& set, const char* name);
 
 OptionSet tune_options();

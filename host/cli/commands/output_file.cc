@@ -1,4 +1,4 @@
-// Compares resolved paths: a link, or "..", leads to the study's files as well.
+// Compares resolved paths, because a link or ".." may lead to the study's files.
 #include "commands/output_file.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A relative name of what does not exist yet stays relative in weakly_canonical alone.
+// weakly_canonical() alone leaves the relative path of a missing file relative.
 fs::path resolved(const fs::path& path) {
   std::error_code error;
   return fs::weakly_canonical(fs::absolute(path, error), error);
@@ -33,7 +33,7 @@ void refuse_files_of_the_study(const fs::path& dir, const fs::path& target, bool
   constexpr std::array kOwn{"dsat.lock", "dsat.plan.json", "experiment.json", kDeepspeedStudyFile, "summary.txt",
                             kPage,       "trials",         "probe",           "full_experiment"};
   const std::string first = within.begin()->string();
-  // The journal with its logs and copies; configuration, metrics, command, and what this names.
+  // The journal with its logs and copies, and the files of the best configuration.
   const bool is_named_so = first.rfind("dsat.db", 0) == 0 || first.rfind("best_", 0) == 0;
   if (within == "." || is_named_so || std::find(kOwn.begin(), kOwn.end(), first) != kOwn.end()) {
     throw Error(fmt::format("-o {}: that is the study's own: name another place", target.string()));

@@ -1,4 +1,4 @@
-// The place that -o names: what it must not be, and how a text gets there.
+// The path of -o: refuses the files of the study, and writes a text to the path.
 //
 // Threading: as dsat/base/files.h. Errors: dsat::Error with one line.
 #ifndef DSAT_CLI_COMMANDS_OUTPUT_FILE_H_
@@ -9,12 +9,12 @@
 
 namespace dsat::cli {
 
-// Throws if `target` is what the study in `dir` keeps there; its page may be written anew where `takes_page`.
+// Throws if `target` is a file of the study in `dir`. With `takes_page`, the study's page is allowed.
 void refuse_files_of_the_study(const std::filesystem::path& dir, const std::filesystem::path& target,
                                bool takes_page = false);
 
-// A file becomes the text whole or not at all, behind a link too; a pipe or a device gets the bytes. Nobody waits for
-// the disk: the text can be made again.
+// Replaces a file atomically, also through a link; writes the bytes to a pipe or device. The file is not synced to
+// disk, because the text can be made again.
 void write_output(const std::filesystem::path& target, std::string_view text);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// dsat-host plugins: opens every library on the search path, in a process of its own, and prints what it says.
-// A library that cannot be used is listed with the reason.
+// dsat-host plugins: opens every library on the search path in a process of its own and prints its description. A
+// library that cannot be used is listed with the reason.
 #include "dsat/host/plugins.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds kPatience{10};  // with a library that does not come to an end
+constexpr std::chrono::seconds kPatience{10};  // for a library that does not answer
 
 constexpr const char* kUsageText =
     "Usage: dsat-host plugins [--json]\n"
@@ -26,7 +26,7 @@ constexpr const char* kUsageText =
     "Lists the plugins on the search path: $DSAT_PLUGIN_PATH, plugins/ beside dsat-host, the system's folder.\n"
     "\n";
 
-// lib*.so in a folder, by name; none where it cannot be read.
+// lib*.so in a folder, sorted by name; none if the folder cannot be read.
 std::vector<fs::path> libraries_in(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;
@@ -76,7 +76,7 @@ int plugins(const Tokens& arguments, Console& console) {
   if (!request) return kBestFound;
   refuse_operands(request->operands, "plugins");
   Json found = Json::array(), broken = Json::array();
-  host::PluginProcesses apart;  // one that crashes takes nothing else with it
+  host::PluginProcesses apart;  // a plugin that crashes ends only its own process
   apart.isolation = host::Isolation::all;
   apart.plugin_timeout = kPatience;
   for (const fs::path& folder : host::plugin_search_path()) {

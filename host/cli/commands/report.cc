@@ -1,5 +1,5 @@
-// dsat-host report: writes the page of a study, running or ended, as one file.
-// write_page does the same for a study that has just ended: there a page that cannot be written is a warning.
+// dsat-host report: writes the page of a study, running or ended, as one file. write_page does so for a study that has
+// just ended, and only warns if the page cannot be written.
 #include "commands/report.h"
 
 #include <fmt/format.h>
@@ -38,7 +38,7 @@ int report_page(const Tokens& arguments, Console& console) {
   } catch (const Error& error) {
     throw Error(DSAT_INTERNAL, fmt::format("{}; give another file with -o", error.what()));
   }
-  // A pipe may be our own standard output, and there the page is all.
+  // A pipe may be our own standard output; then nothing but the page goes there.
   std::error_code error;
   const bool is_file = std::filesystem::is_regular_file(file, error);
   const auto print = [&](std::string_view text) { is_file ? console.line(text) : console.aside(text); };

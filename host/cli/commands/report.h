@@ -1,4 +1,4 @@
-// The page of a study that has ended, beside its other results.
+// Writes the page of a study that has ended.
 //
 // Threading: main thread, after the study. Errors: none; a page that cannot be written is a line on standard error.
 #ifndef DSAT_CLI_COMMANDS_REPORT_H_

@@ -1,6 +1,6 @@
-// Forks for every attempt, passes signals on to the child, and reads from its end whether the study is taken up again.
-// A signal that comes between two attempts waits until it is seen that there will be no other.
-// The run directory comes back through a pipe, since the child is the one that makes it.
+// Forks for each attempt, passes signals on to the child, and decides by the child's end whether to resume the study. A
+// signal between two attempts stays pending, and then there is no further attempt. The child makes the run directory
+// and sends its path through a pipe.
 #include "commands/restart_on_crash.h"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ constexpr std::initializer_list<int> kPassedOn{SIGINT, SIGTERM, SIGHUP, SIGQUIT,
 struct ChildEnd {
   int status = 0;
   int signal = 0;
-  // A signal that was passed on, and came before the study could handle it, is a wish.
+  // A user who sends a signal before the study can handle it wants the program to end.
   bool was_asked_for() const { return std::find(kPassedOn.begin(), kPassedOn.end(), signal) != kPassedOn.end(); }
   bool wants_restart() const { return (signal != 0 && !was_asked_for()) || status == kFailed; }
   std::string text() const {
@@ -41,7 +41,8 @@ struct ChildEnd {
   }
 };
 
-// What the children say of standard output. It is no part of their status: what was printed is lost, the search is not.
+// The errno of standard output in a child, in shared memory. A failed output is not part of the child's status, because
+// the search itself has not failed.
 class OutputError {
  public:
   OutputError() {
@@ -63,7 +64,8 @@ class OutputError {
   int* error_ = nullptr;
 };
 
-// What the last child has written for programs: one object under --json; those of earlier attempts are void.
+// The data for programs that the last child has written: one object under --json. The data of earlier attempts are
+// dropped.
 class Data {
  public:
   explicit Data(Console& console) : console_(console), file_(console.json() ? memfd_create("data", MFD_CLOEXEC) : -1) {}
@@ -97,7 +99,7 @@ struct Shared {
   const OutputError& output;
 };
 
-// A signal that is passed on before the child has its own disposition ends it as it would have ended us.
+// Until the child sets its own signal handlers, a signal that is passed on ends it as it would end this program.
 [[noreturn]] void be_the_child(const std::function<int()>& run, pid_t parent, const Shared& shared, Console& console) {
   setpgid(0, 0);
   shared.signals.let_go();
@@ -109,7 +111,7 @@ struct Shared {
   _exit(status);
 }
 
-// Ctrl-Z has stopped the child. The shell that started this program waits for this one to stop.
+// Ctrl-Z has stopped the child, and the shell waits until this program stops, too.
 void stop_and_continue_with(pid_t pid) {
   sigset_t stop;
   sigemptyset(&stop);
@@ -120,7 +122,7 @@ void stop_and_continue_with(pid_t pid) {
   kill(pid, SIGCONT);
 }
 
-// The status of its end; nullopt: it was lost sight of.
+// The status of the child's end; nullopt: waiting failed.
 std::optional<int> wait_for(pid_t pid, const HeldSignals& signals) {
   for (;;) {
     const auto status = signals.until_change_of(pid, WUNTRACED, [pid](int signal) { kill(pid, signal); });
@@ -147,7 +149,7 @@ std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const Shar
   return end;
 }
 
-// The run directory as the child writes it to a pipe; complete when the child has ended.
+// The path of the run directory, through a pipe. It can be read when the child has ended.
 class Announcement {
  public:
   Announcement() {
@@ -160,7 +162,7 @@ class Announcement {
   }
   void make(const std::filesystem::path& dir) const {
     const std::string text = dir.string();
-    if (write(ends_[1], text.data(), text.size()) < 0) return;  // without it there is no restart, nothing worse
+    if (write(ends_[1], text.data(), text.size()) < 0) return;  // then there will be no restart
   }
   std::filesystem::path read() {
     close(ends_[1]);
@@ -175,7 +177,6 @@ class Announcement {
   int ends_[2] = {-1, -1};
 };
 
-// Without it there is nothing to take up.
 bool has_journal(const std::filesystem::path& dir) {
   std::error_code error;
   return !dir.empty() && std::filesystem::exists(dir / "dsat.db", error);
@@ -218,7 +219,7 @@ int supervise(const Supervised& study, int max_restarts, std::filesystem::path& 
   }
   signals.let_go();
   if (end->signal == 0) return end->status;
-  if (end->was_asked_for()) raise(end->signal);  // as it would have ended us
+  if (end->was_asked_for()) raise(end->signal);
   const std::string how =
       dir.empty() ? ""
                   : fmt::format("; go on with dsat-host resume {}{}", shell_quote(dir.string()), study.resume_options);

@@ -1,7 +1,7 @@
-// Restarting a study whose host died: what Determined did for its search runner.
+// Restarts a study whose host has died, as Determined restarts its search runner.
 //
-// Threading: forks, so it is called before any thread is started. The study runs in a child process in a process group
-// of its own; signals that arrive here are passed on to it, each once, and this process stops when Ctrl-Z stops it.
+// Threading: forks, so call it before any thread is started. The study runs in a child process with a process group of
+// its own. Signals are passed on to the child once each, and this process stops when Ctrl-Z stops the child.
 #ifndef DSAT_CLI_COMMANDS_RESTART_ON_CRASH_H_
 #define DSAT_CLI_COMMANDS_RESTART_ON_CRASH_H_
 
@@ -14,19 +14,19 @@
 namespace dsat::cli {
 
 struct Supervised {
-  // In the child. Begins the study, hands its run directory to `started`, runs it, returns the exit status.
+  // Runs in the child: begins the study, passes its run directory to `started`, and returns the exit status of the
+  // study.
   std::function<int(const std::function<void(const std::filesystem::path&)>& started)> begin;
-  // In a child. Takes the study in this directory up again.
+  // Runs in a child: resumes the study in this directory.
   std::function<int(const std::filesystem::path&)> resume;
-  std::string resume_options{};  // of `dsat-host resume DIR`, each after a blank
+  std::string resume_options{};  // for `dsat-host resume DIR`, each after a blank
 };
 
-// Runs `begin`; as long as the child is killed or ends with kFailed (the host or a plugin failed), runs `resume`, at
-// most `max_restarts` times in all, and once only where no trial has ended since the last time: a failure that comes
-// back by itself is reported, not repeated. A study whose journal is gone is not taken up. What the
-// last attempt writes for programs is printed, what the others wrote is not. Returns the exit status of the last one;
-// of a killed one kFailed. `dir` becomes the run directory. A standard output that a child could not write is noted in
-// `console`, for its finish(), and in no status here.
+// Runs `begin`. While the child is killed or ends with kFailed (the host or a plugin failed), runs `resume`, at most
+// `max_restarts` times. If no trial has ended since the last restart, the same failure would come back, so there is no
+// further restart. A study without a journal is not resumed. Only the data of the last attempt are printed. Returns the
+// exit status of the last attempt, kFailed if it was killed. `dir` becomes the run directory. If a child could not
+// write its standard output, `console` gets the errno for its finish().
 int supervise(const Supervised& study, int max_restarts, std::filesystem::path& dir, Console& console);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// dsat-host resume: the limits that may change are read from the command line, all else from the run directory.
-// An option of a new study is refused with the list of those that may be given.
+// dsat-host resume: reads limits that may change from the command line, and all other settings from the run directory.
+// An option that only a new study takes is refused with a list of the options of resume.
 #include <fmt/format.h>
 
 #include "commands/commands.h"
@@ -26,7 +26,7 @@ constexpr const char* kUsageText =
     "search to another plugin; name one to see its own options here.\n"
     "\n";
 
-// An option of a new study is no typing error and deserves another answer than a misspelt one.
+// An option of a new study is not a misspelt one, so it gets another message.
 void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
   const OptionSet all = tune_options();
   for (const std::string& token : arguments) {

@@ -1,5 +1,5 @@
-// Puts the observers of a study together, runs it under its signal handlers, and reports in a fixed order.
-// The object of --json comes last: standard output holds nothing else.
+// Joins the observers of a study, runs the study under the signal handlers, and reports in a fixed order. The object of
+// --json comes last and is alone on standard output.
 #include "commands/run_study.h"
 
 #include "commands/current_report.h"
@@ -22,7 +22,7 @@ ProgressSettings progress_settings(const Json& known, const RunSettings& setting
       settings.max_trials == 0 && it != known.end() && it->is_number_integer()) {
     progress.max_trials = *it;
   }
-  // A resumed study has its own time budget anew.
+  // The time budget of a resumed study begins again.
   if (const auto it = known.find("time_budget_ms"); it != known.end() && it->is_number()) {
     progress.time_budget = std::chrono::milliseconds(it->get<int64_t>());
   }
@@ -31,7 +31,7 @@ ProgressSettings progress_settings(const Json& known, const RunSettings& setting
 
 namespace {
 
-// Passes every event on to several observers, in the order in which they were added.
+// Passes every event to several observers, in the order in which they were added.
 class Observers final : public host::Observer {
  public:
   void add(host::Observer& observer) { all_.push_back(&observer); }

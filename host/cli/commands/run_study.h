@@ -1,6 +1,6 @@
-// Running a study in the foreground: signals, progress, the report, the full training, the exit status.
+// Runs a study in the foreground: signals, progress, the report, the full training, the exit status.
 //
-// Threading: called on the main thread, one study at a time. Errors: what fails is printed, and is in the status.
+// Threading: called on the main thread, one study at a time. Errors: printed, and returned as the status.
 #ifndef DSAT_CLI_COMMANDS_RUN_STUDY_H_
 #define DSAT_CLI_COMMANDS_RUN_STUDY_H_
 
@@ -20,17 +20,17 @@ struct RunSettings {
   bool verbose = false;
   bool resumed = false;
   bool run_full_experiment = false;  // train with the best configuration in the end
-  bool the_caller_trains = false;    // and not run_study
-  int max_trials = 0;                // as given; 0: as the study's settings have it
+  bool the_caller_trains = false;    // run_study does not train
+  int max_trials = 0;                // as given; 0: take the study's setting
   std::vector<std::string> notices;  // printed first, unless quiet
 };
 
 inline constexpr const char* kFullExperimentOption = " --run-full-experiment";
 
-// What the picture shows. `study`: Study::settings(), of a resumed study as it goes on.
+// The settings of the picture. `study`: Study::settings(), for a resumed study with its new limits.
 ProgressSettings progress_settings(const Json& study, const RunSettings& settings);
 
-// `writers` watch the study, finish before the report, and add their places to it; they are the caller's.
+// `writers` watch the study, finish before the report, and add their places to it. The caller owns them.
 ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console,
                      const std::vector<ResultWriter*>& writers = {});
 

@@ -1,5 +1,5 @@
-// dsat-host serve: shows studies in a browser until it is stopped.
-// Signals are blocked before the server's threads begin, so that only the wait below takes them.
+// dsat-host serve: shows studies in a browser until it is stopped. Signals are blocked before the server starts
+// threads, so that only sigwait() receives them.
 #include <fmt/format.h>
 #include <pthread.h>
 

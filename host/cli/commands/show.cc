@@ -38,7 +38,7 @@ std::string trials_table(const host::StudyRecord& record, const std::string& met
     if (!trial.reason.empty()) note += (note.empty() ? "" : ": ") + trial.reason;
     const std::string slots = fmt::format("{}", fmt::join(trial.slots, ","));
     if (trial.duplicate_of) note = fmt::format("as trial {}", *trial.duplicate_of);
-    // Nothing runs in a study that has ended: what was open then goes on when it is resumed.
+    // In a study that has ended no trial runs; an open trial waits for a resume.
     const bool runs = trial.started() && record.status == host::StudyStatus::running;
     const char* open = runs ? "running" : "waiting";
     rows.push_back({fmt::format("{}", trial.id), to_string(trial.kind), or_dash(zero_stage_of(trial.config)),
@@ -49,7 +49,7 @@ std::string trials_table(const host::StudyRecord& record, const std::string& met
   return format_table(rows, {true, false, true, true, false, true, true});
 }
 
-// For a study that runs: how far it is, how long it will take, what runs where.
+// For a running study: its progress, the time left, and the running trials.
 void print_progress(const host::StudyFacts& facts, Console& console) {
   constexpr TerminalSize kSize{100, 100};
   const bool drawing = console.text().terminal() && style_of(console.text()).drawing;
@@ -87,7 +87,7 @@ void print_study(const host::StudyFacts& facts, Console& console) {
   if (record.best) print_best(facts, console);
 }
 
-// `best` stands beside `study` as well, where the result of a study has it.
+// `best` also stands beside `study`, as in the result of a study.
 Json document_of(const host::StudyFacts& facts) {
   Json document = host::to_json(facts.record);
   document["best"] = document.at("study").at("best");
@@ -97,7 +97,8 @@ Json document_of(const host::StudyFacts& facts) {
   return document;
 }
 
-// Those trials run longer than the others of their configuration, and may fail where these do not get to.
+// Trials of the verification run longer than other trials of their configuration, and may fail at a step that the
+// others do not reach.
 host::StudyRecord without_verification(const host::StudyFacts& facts) {
   host::StudyRecord record = facts.record;
   record.trials.clear();

@@ -1,5 +1,5 @@
-// Reads options and operands of a sub-command in one pass; help is looked for before anything can be wrong.
-// A run directory may be named by the folder of DeepSpeed's results around it.
+// Reads options and operands of a sub-command in one pass. --help is found first, so that no error hides it. A run
+// directory may also be named by the folder of DeepSpeed's results that holds it.
 #include "commands/subcommand.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What the sub-commands share in reading their arguments.
+// Functions that the sub-commands share: version, help, arguments.
 //
 // Threading: plain functions of the main thread. Errors: dsat::Error that says what to type.
 #ifndef DSAT_CLI_COMMANDS_SUBCOMMAND_H_
@@ -12,21 +12,21 @@
 
 namespace dsat::cli {
 
-// As wide as the terminal, within reason.
 void print_version(Console& console);
+// Prints 80 to 100 columns, as the terminal has them.
 void print_help(const std::string& usage, const OptionSet& set, Console& console);
 
-// A sub-command's arguments, read.
 struct SubCommandArguments {
   Values values;
   Tokens operands;
 };
 
-// nullopt: --help was asked for and is printed below `usage`.
+// nullopt: the arguments have --help, and it is printed below `usage`.
 std::optional<SubCommandArguments> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,
                                                 Console& console);
 
-// The one run directory that `resume` and `show` want; where DeepSpeed's results are named, the study in them.
+// The one run directory that the sub-command takes. If the operand is the folder of DeepSpeed's results, the study in
+// it.
 std::filesystem::path only_directory(const Tokens& operands, const std::string& sub_command);
 
 void refuse_operands(const Tokens& operands, const std::string& sub_command);

@@ -1,5 +1,5 @@
-// dsat-host [options] [--] COMMAND...: finds the plugins first, since they bring options, then reads the command line
-// and runs the study in its form.
+// dsat-host [options] [--] COMMAND...: finds the plugins first, because they declare options, then reads the command
+// line and runs the study.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ int tune(const Tokens& arguments, Console& console) {
   const std::optional<Autotuning> mode = autotuning_of(values);
   if (mode) parts.rest = deepspeed_command(values, parts.rest, current_folder());
   host::StudyOptions options = study_options(values);
-  if (mode && options.runner != "slurm") options.account.clear();  // it is for the launcher's own jobs
+  if (mode && options.runner != "slurm") options.account.clear();  // --account is for the launcher's own jobs
   if (!mode && (!options.simulation || !parts.rest.empty())) check_command(parts);
   options.command = std::move(parts.rest);
   if (autotuning.config.is_object()) options.already_read = {autotuning.file, autotuning.config};

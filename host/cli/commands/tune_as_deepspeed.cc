@@ -1,5 +1,5 @@
-// Decides from what lies in results_dir whether a study is new, goes on, or replaces an earlier one.
-// Two requests are the same if command, configuration, lasting options and script are.
+// Decides by the contents of results_dir whether a study is new, continues, or replaces an earlier one. Two requests
+// are the same if command, configuration, lasting options and script are equal.
 #include "commands/tune_as_deepspeed.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr const char* kResultsDir = "autotuning_results";
 constexpr const char* kExpsDir = "autotuning_exps";
 
-// A search goes on, or its result is shown, whatever these say.
+// These options and keys do not change the search, so a study with other values of them is continued.
 constexpr const char* kPassingOptions[] = {
     "--autotuning", "--max-trials",          "--time-budget", "--json",  "--max-concurrent-trials",
     "--quiet",      "--run-full-experiment", "--verbose",     "--budget"};
@@ -70,7 +70,7 @@ int resume_study(const DeepspeedStudy& form, const AutotuningChoice& choice, con
   if (values.given("max-trials") || choice.section.tuner_num_trials) resumed.max_trials = options.max_trials;
   if (values.given("max-concurrent-trials")) resumed.max_concurrent_trials = options.max_concurrent_trials;
   resumed.time_budget = options.time_budget;
-  resumed.same_time_goes_on = false;  // the same command again shows what it has found
+  resumed.same_time_goes_on = false;  // the same command again shows the results
   resumed.budget = options.budget;
   auto study = host::Study::resume(form.dir, resumed);
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());

@@ -1,4 +1,4 @@
-// A study asked for in DeepSpeed's form: its places, the results that lie there already, and running it.
+// A study in DeepSpeed's form: its folders, earlier results in them, and the run.
 //
 // Threading: called on the main thread. Errors: dsat::Error for wrong usage.
 #ifndef DSAT_CLI_COMMANDS_TUNE_AS_DEEPSPEED_H_
@@ -11,13 +11,13 @@
 
 namespace dsat::cli {
 
-// `options` are complete but for stages and places; `given` are the options as typed, of which those that change the
-// search must be the same for results to be reused. Returns the exit status.
+// `options` lack only the stages and folders. `given` are the options as typed: earlier results are used again if the
+// options that change the search are equal. Returns the exit status.
 int tune_as_deepspeed(Autotuning mode, const AutotuningChoice& choice, const Values& values, const Tokens& given,
                       host::StudyOptions options, RunSettings settings, Console& console);
 
-// Runs a study that may be of DeepSpeed's form, as its run directory says: then DeepSpeed's files are written, too, and
-// the training with the best configuration follows where the command line asked for it. Returns the exit status.
+// Runs a study. If its run directory shows that it has DeepSpeed's form, DeepSpeed's files are written, too, and the
+// training with the best configuration follows if `--autotuning run` was given. Returns the exit status.
 int run_in_its_form(host::Study& study, RunSettings settings, Console& console);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// The experiment form: dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options].
-// What the command line leaves open comes from the file; the study runs in a child that is started again if it dies.
+// The experiment form: dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]. The file gives the
+// settings that the command line does not. The study runs in a child process that is restarted if it dies.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -112,7 +112,7 @@ host::StudyOptions options_of(const ExperimentForm& form, const Values& values, 
   }
   host::StudyOptions options = study_options(values);
   options.include.clear();  // --include names files in this form
-  // Typed in this folder, while the study's own is MODEL_DIR.
+  // The path is relative to the current folder, but the study runs in MODEL_DIR.
   if (!options.hostfile.empty()) options.hostfile = fs::absolute(options.hostfile);
   if (options.ds_config) {
     throw Error(fmt::format("--ds-config: the experiment form takes hyperparameters.deepspeed_config of {}",
@@ -128,7 +128,7 @@ host::StudyOptions options_of(const ExperimentForm& form, const Values& values, 
   return options;
 }
 
-// The study's own check names an option where the value came from the file, unless the option was given.
+// The study's own check names the option, but the value may come from the file.
 std::string in_terms_of_the_file(std::string message, const Values& values, const ExperimentRequest& request) {
   const std::string option = "--slots-per-trial is ";
   if (message.rfind(option, 0) != 0 || values.given("slots-per-trial")) return message;
@@ -143,7 +143,7 @@ class ExperimentRun {
     settings_.verbose = values.given("verbose");
     settings_.max_trials = options_.max_trials;
     settings_.run_full_experiment = values.given("run-full-experiment");
-    settings_.the_caller_trains = true;  // once, whatever becomes of the process that searches
+    settings_.the_caller_trains = true;  // once, even if the process that searches dies
   }
 
   int run(int max_restarts) {

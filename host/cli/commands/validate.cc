@@ -1,5 +1,4 @@
-// dsat-host validate FILE: tries a plugin in many ways, each in a process of its own, and prints a line for each.
-// Exit status: 0 nothing failed, 1 something did, 2 there is no such file.
+// dsat-host validate FILE: checks a plugin, each check in a process of its own, and prints a line for each check.
 #include "dsat/host/validate.h"
 
 #include <fmt/format.h>
@@ -37,7 +36,7 @@ std::string only_file(const Tokens& operands) {
                                : fmt::format("validate takes one plugin: '{}' is one too many", operands[1]));
 }
 
-// Elsewhere on the command line a bare name is a plugin's, here it is a file's.
+// Other options take the name of a plugin, but validate takes a file.
 void refuse_name_of_plugin(const std::string& file) {
   std::error_code error;
   if (file.find('/') != std::string::npos || std::filesystem::exists(file, error)) return;
@@ -46,7 +45,7 @@ void refuse_name_of_plugin(const std::string& file) {
   throw Error(fmt::format("{}: no such file; the plugin of that name is {}", file, plugin->string()));
 }
 
-// A plugin's option of such a name is typed as --searcher.NAME.
+// An option of a plugin that has one of these names must be typed as --searcher.NAME.
 std::vector<std::string> names_of_own_options() {
   const OptionSet own = tune_options();
   std::vector<std::string> names;

@@ -1,4 +1,4 @@
-// Takes each value of the section into the study's options unless the command line gave one, with a notice where it
+// Copies each value of the section into the study's options unless the command line gave one. A notice names a key that
 // means something else here than in DeepSpeed.
 #include "deepspeed/apply_autotuning.h"
 
@@ -14,7 +14,7 @@
 namespace dsat::cli {
 namespace {
 
-// DeepSpeed's documented defaults where they are not dsat's.
+// DeepSpeed's documented defaults that differ from dsat's.
 constexpr const char* kDefaultMetric = "throughput";
 constexpr const char* kDefaultTuner = "model_based";
 constexpr int64_t kDefaultMaxMicroBatch = 1024;
@@ -22,7 +22,7 @@ constexpr int64_t kDefaultEarlyStopping = 5;  // of a search that goes stage by 
 
 constexpr const char* kGridSearcher = "grid";
 
-// Options of the searchers that have them.
+// Options that some searchers have.
 constexpr const char* kMicroBatchesOption = "num-tuning-micro-batch-sizes";
 constexpr const char* kEarlyStoppingOption = "early-stopping";
 
@@ -76,7 +76,7 @@ class Applier {
     }
   }
 
-  // A mapping on the command line replaces the section's of the same key.
+  // A mapping on the command line replaces the section's mapping of the same key.
   void apply_arg_mappings() {
     for (const auto& mapping : section_.arg_mappings) {
       const bool mapped = std::any_of(options_.arg_mappings.begin(), options_.arg_mappings.end(),
@@ -85,7 +85,7 @@ class Applier {
     }
   }
 
-  // The searcher's own early stopping knows stages; for a searcher without one the study ends.
+  // A searcher's own early stopping knows stages. For a searcher without that option, early stopping ends the study.
   void apply_tuner(const host::PluginInfo& searcher) {
     const bool grid = searcher.name == kGridSearcher;
     const auto early_stopping = or_default(section_.tuner_early_stopping, grid, kDefaultEarlyStopping);
@@ -100,7 +100,7 @@ class Applier {
     if (section_.gives_model_size) say("model_info gives the size of the model: no trial is spent on it");
   }
 
-  // A plain command writes dsat's own results alone.
+  // Without --autotuning only dsat's own results are written.
   void name_keys_without_effect() {
     std::vector<std::string> keys = section_.without_effect;
     if (!deepspeed_form_) {
@@ -117,7 +117,7 @@ class Applier {
   std::optional<int64_t> or_default(std::optional<int64_t> given, bool has_default, int64_t value) const {
     return !given && deepspeed_form_ && has_default ? value : given;
   }
-  // False: the searcher has no such option. One that was typed stays.
+  // Returns false if the searcher has no such option. A value from the command line stays.
   bool give(const host::PluginInfo& searcher, const char* name, int64_t value) {
     if (!declares(searcher, name)) return false;
     Json& given = options_.searcher.options;

@@ -1,5 +1,5 @@
-// Reads each key with the type and range that DeepSpeed documents for it; a wrong one is refused by name.
-// Keys with white space around them are read all the same, with a notice.
+// Reads each key with the type and range that DeepSpeed documents; a wrong value is refused with the key's name. A key
+// with white space around it is read, with a notice.
 #include "deepspeed/autotuning_section.h"
 
 #include <fmt/format.h>
@@ -74,7 +74,7 @@ class SectionReader {
   const Json& members() const { return members_; }
 
  private:
-  // 5e2 is 500 to DeepSpeed, too.
+  // DeepSpeed reads 5e2 as 500, too.
   static std::optional<int64_t> whole(const Json& value) {
     constexpr double kLargest = 9e15;
     if (!value.is_number()) return std::nullopt;
@@ -126,7 +126,7 @@ void read_tuner(const SectionReader& section, AutotuningSection& out) {
 }
 
 void read_bounds(const SectionReader& section, const std::string& where, AutotuningSection& out) {
-  section.integer("mp_size", 1);  // it is read with the configuration: here it is checked
+  section.integer("mp_size", 1);  // only checked here; the configuration's reader uses it
   out.max_train_batch_size = section.integer("max_train_batch_size", 1);
   out.min_micro_batch = section.integer("min_train_micro_batch_size_per_gpu", 1);
   out.max_micro_batch = section.integer("max_train_micro_batch_size_per_gpu", 1);
@@ -144,7 +144,7 @@ void read_bounds(const SectionReader& section, const std::string& where, Autotun
   out.end_profile_step = either("end_profile_step", "end_step");
 }
 
-// Keys that DeepSpeed knows and nothing here follows.
+// Notes the keys that DeepSpeed knows and dsat ignores.
 void note_keys_without_effect(const SectionReader& section, AutotuningSection& out) {
   const auto note = [&out](const SectionReader& object, const std::string& key, const std::string& shown) {
     if (object.find(key) != nullptr) out.without_effect.push_back(shown);

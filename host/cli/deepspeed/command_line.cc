@@ -1,4 +1,4 @@
-// Declares the deepspeed launcher's own options in one table, and writes those that were given back into its command.
+// Declares the options of the deepspeed launcher in one table, and writes the given ones into the launcher's command.
 // The launcher spells names with underscores; dsat-host takes both spellings.
 #include "deepspeed/command_line.h"
 
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kGroup = "DeepSpeed's form: --autotuning tune [options] SCRIPT ARGS...";
 
-// Those that only this form takes; --num_gpus, --hostfile, --include and the like are dsat-host's in every form.
+// An option that only this form takes. dsat-host itself has --num_gpus, --hostfile, --include and the like.
 struct LauncherOption {
   const char* name;        // as the launcher spells it, without dashes
   const char* value_name;  // empty: a switch
@@ -62,7 +62,7 @@ std::vector<const LauncherOption*> given_options(const Values& values) {
   return options;
 }
 
-// The launcher lowers the name's letters, since its own help spells OpenMPI.
+// The launcher ignores the case of the name; its own help spells OpenMPI.
 void check_launcher_name(std::string name) {
   for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   cli_kit::read_choice("--launcher", name, {"pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich", "jsrun"});
@@ -109,7 +109,7 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
     command.push_back(fmt::format("--{}", known->name));
     const std::string value = values.text(hyphenated(known->name)).value_or("");
     if (value.rfind('-', 0) == 0) {
-      command.back() += fmt::format("={}", value);  // apart it would be an option to the launcher
+      command.back() += fmt::format("={}", value);  // as a word of its own it would be an option to the launcher
     } else if (*known->value_name != '\0') {
       command.push_back(value);
     }

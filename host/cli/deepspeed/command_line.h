@@ -14,19 +14,19 @@
 namespace dsat::cli {
 
 enum class Autotuning {
-  tune,  // hand back the best configuration
-  run,   // and train with it
+  tune,  // write the best configuration
+  run,   // then train with it
 };
 
-// Adds --autotuning and those options of the deepspeed launcher that dsat-host does not have for all its forms; what it
-// has says how trials are placed, and the command need not.
+// Adds --autotuning and the options of the deepspeed launcher that dsat-host does not have itself. dsat-host's own
+// options place the trials, so the launcher's command needs none for that.
 void add_deepspeed_options(OptionSet& set);
 
-// nullopt: the command line is not of this form. The launcher's options without --autotuning are refused.
+// nullopt: the command line does not have this form. Options of the launcher are refused without --autotuning.
 std::optional<Autotuning> autotuning_of(const Values& values);
 
-// The launcher's command for `rest` = SCRIPT ARGS... Refuses none at all, a script that is not there, and a --launcher
-// that DeepSpeed does not have.
+// The launcher's command for `rest` = SCRIPT ARGS... Refuses an empty `rest`, a missing script, and a --launcher that
+// DeepSpeed does not have.
 Tokens deepspeed_command(const Values& values, const Tokens& rest, const std::filesystem::path& cwd);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// Builds a name from the stage, the accumulation, the micro batch and the initials of each further key.
-// DeepSpeed formats values as Python does; the two rules of it that matter are here.
+// Builds a name from the stage, the accumulation, the micro batch and the initials of each further key. Booleans and
+// large numbers are written as DeepSpeed writes them.
 #include "deepspeed/experiment_names.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ std::string initials(const std::string& key) {
 }
 
 std::string value_text(const Json& value) {
-  constexpr double kLongest = 9000;  // what is larger is written with an exponent
+  constexpr double kLongest = 9000;  // a larger number is written with an exponent
   if (value.is_boolean()) return value.get<bool>() ? "T" : "F";
   if (value.is_number() && value.get<double>() > kLongest) {
     std::string text = fmt::format("{:.1e}", value.get<double>());
@@ -33,7 +33,7 @@ std::string value_text(const Json& value) {
   }
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   for (char& c : text) {
-    if (c == '/' || c == ' ') c = '-';  // a folder bears this name
+    if (c == '/' || c == ' ') c = '-';  // the name is that of a folder
   }
   return text;
 }
@@ -46,7 +46,7 @@ void add_keys(const Json& overrides, const std::string& prefix, std::string& nam
       add_keys(item.value(), key + ".", name);
       continue;
     }
-    // The two offload sections have the same keys: theirs go with the section's letters (opd, ood).
+    // The two offload sections have the same keys, so the section's letters go before theirs (opd, ood).
     const size_t offload = key.find("offload_");
     const size_t from = offload != std::string::npos ? offload : key.rfind('.') + 1;
     name += fmt::format("_{}{}", initials(key.substr(from)), value_text(item.value()));

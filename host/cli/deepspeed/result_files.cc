@@ -1,5 +1,5 @@
-// Writes an experiment's files as soon as its trial has ended, and the summary in the end from the study's own record.
-// Logs are linked rather than copied where the file system can do that.
+// Writes an experiment's files when its trial has ended, and the summary at the end of the study, from its record. Logs
+// are hard links if the file system allows, otherwise copies.
 #include "deepspeed/result_files.h"
 
 #include <fmt/format.h>
@@ -70,7 +70,7 @@ void DeepspeedOutput::describe(const host::TrialRecord& trial) {
   write(study_.exps_dir / fmt::format("{}.json", names_.name(trial)), pretty(description(trial)), Durability::renamed);
 }
 
-// The trial's folder under its name; large logs are not written twice where the file system can help it.
+// Puts the files of a trial in a folder of its name.
 void DeepspeedOutput::keep(const host::TrialRecord& trial) {
   const fs::path source = study_.dir / "trials" / fmt::format("{}", trial.id);
   const fs::path target = study_.results_dir / names_.name(trial);

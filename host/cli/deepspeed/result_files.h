@@ -1,8 +1,8 @@
-// Results in DeepSpeed's shape, beside dsat's own: results_dir/NAME/ for every trial, exps_dir/NAME.json, and in the
-// end summary.txt, ds_config_optimal.json and cmd_optimal.txt.
+// Results in DeepSpeed's format, beside dsat's own: results_dir/NAME/ and exps_dir/NAME.json for every trial, and at
+// the end summary.txt, ds_config_optimal.json and cmd_optimal.txt.
 //
-// Threading: as ResultWriter. Ownership: the console outlives it. Errors: a file that cannot be written is reported
-// once and never fails a study.
+// Threading: as ResultWriter. Ownership: the console outlives the writer. Errors: the first file that cannot be written
+// is reported; the study goes on.
 #ifndef DSAT_CLI_DEEPSPEED_RESULT_FILES_H_
 #define DSAT_CLI_DEEPSPEED_RESULT_FILES_H_
 
@@ -43,10 +43,10 @@ class DeepspeedOutput final : public ResultWriter {
   bool complained_ = false;
 };
 
-// The writer of a study of this form; nullptr: the run directory holds none.
+// The writer for a study of this form; nullptr: the study in the run directory has another form.
 std::unique_ptr<DeepspeedOutput> deepspeed_output(const std::filesystem::path& dir, Console& console);
 
-// The files and folders that an earlier study wrote into its results_dir and exps_dir.
+// The files and folders that a study wrote into its results_dir and exps_dir.
 std::vector<std::filesystem::path> deepspeed_results(const DeepspeedStudy& study);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// Keeps the form of a study in one small JSON file, and compares a new request with it part by part.
-// What cannot be read as such a file is no study of this form.
+// Keeps the form of a study in one small JSON file, and compares a new request with it part by part. If the file cannot
+// be read, the study is not of this form.
 #include "deepspeed/study_file.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
                           study.results_dir.string(), what));
 }
 
-// "'ds_confg.json', then it was 'ds_config.json'": the first word in which two commands differ.
+// " ('ds_confg.json' here, 'ds_config.json' there)": the first word in which two commands differ.
 std::string difference(const Json& now, const Json& then) {
   if (!now.is_array() || !then.is_array()) return "";
   const auto word = [](const Json& words, size_t i) {
@@ -39,7 +39,7 @@ std::string difference(const Json& now, const Json& then) {
   return "";
 }
 
-// The run directory that a folder of results names; empty: it names none.
+// The run directory that a folder of results names; empty: none.
 fs::path run_dir_of(const fs::path& experiment) {
   try {
     const fs::path trial = config::load_file(experiment / "exp.json").at("trial_dir").get<std::string>();
@@ -51,7 +51,7 @@ fs::path run_dir_of(const fs::path& experiment) {
   }
 }
 
-// The study of ours whose results lie here, in a run directory other than the one that is asked for.
+// The dsat study that wrote these results, if its run directory is not the one that the user named.
 std::optional<DeepspeedStudy> study_of_results(const fs::path& results_dir) {
   std::set<fs::path> dirs{results_dir / kDeepspeedRunDir};
   std::error_code error;
@@ -66,7 +66,7 @@ std::optional<DeepspeedStudy> study_of_results(const fs::path& results_dir) {
   return std::nullopt;
 }
 
-// "--output-dir=there", as it was typed then; empty: it was left out.
+// "--output-dir=there", as the study's user typed it; empty: the option was not given.
 std::string output_dir_option(const DeepspeedStudy& study) {
   for (const Json& option : study.request.value("options", Json::array())) {
     std::string text = option.is_string() ? option.get<std::string>() : "";
@@ -131,8 +131,8 @@ ExistingResults existing_results(const DeepspeedStudy& study) {
   }
   const auto earlier = read_deepspeed_study(study.dir);
   if (!earlier) refuse(study, "a study that was not started with --autotuning");
-  // Ended or interrupted before anything was measured: what was in the way (a script's error, a missing package) has
-  // perhaps been mended since, and there is nothing to lose.
+  // A study that ended before it measured anything has nothing to lose. Its obstacle (an error in the script, a missing
+  // package) may be mended by now.
   const host::Result<host::StudyRecord> record = host::read_study(study.dir);
   if (record.ok() && record->status != host::StudyStatus::running && !record->best) return ExistingResults::none;
   constexpr std::array<std::pair<const char*, const char*>, 4> kParts{
@@ -151,7 +151,7 @@ ExistingResults existing_results(const DeepspeedStudy& study) {
 std::string fingerprint(const fs::path& file) {
   const FileText text = try_read_file(file);
   if (!text.ok()) return {};
-  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a: it has to notice an edit, not an attack
+  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a: enough to notice an edit
   for (const char c : text.bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
   return fmt::format("{}-{}", text.bytes.size(), hash);
 }

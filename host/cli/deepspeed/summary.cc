@@ -1,5 +1,4 @@
-// Collects the best experiment of each stage and writes the table as Markdown, as the Python package does.
-// Numbers are aligned at their decimal points.
+// Collects the best experiment of each stage and writes a Markdown table, as DeepSpeed does.
 #include "deepspeed/summary.h"
 
 #include <fmt/format.h>
@@ -23,7 +22,7 @@ struct StageBest {
 
 using Line = std::vector<std::string>;
 
-// Numbers one below the other at their decimal points.
+// Aligns the numbers of a column at their decimal points.
 void align_points(std::vector<Line>& lines, size_t column) {
   const auto behind = [](const std::string& text) {
     const size_t point = text.find('.');
@@ -34,7 +33,7 @@ void align_points(std::vector<Line>& lines, size_t column) {
   for (size_t i = 1; i < lines.size(); ++i) lines[i][column].append(most - behind(lines[i][column]), ' ');
 }
 
-// Markdown, numbers to the right; the first line is the heading.
+// A Markdown table with numbers to the right; the first line is the heading.
 std::string markdown_table(const std::vector<Line>& lines, const std::vector<bool>& right) {
   constexpr size_t kAroundHeading = 2;
   std::vector<size_t> widths;
@@ -59,7 +58,7 @@ std::string markdown_table(const std::vector<Line>& lines, const std::vector<boo
   return text;
 }
 
-// The time in which trials ran, as Python prints a span of time. A pause before a resume was no tuning.
+// The time in which trials ran, without pauses before a resume, in the format of Python's timedelta.
 std::string duration(const host::StudyRecord& study) {
   std::vector<std::pair<int64_t, int64_t>> runs;
   for (const host::TrialRecord& trial : study.trials) {
@@ -109,7 +108,7 @@ std::string deepspeed_summary(const host::StudyRecord& study, ExperimentNames& n
     take(global, name, value, maximise);
     best_name = study.best && study.best->trial == trial.id ? name : best_name;
   }
-  // The study's own choice, which may be the mean of several trials.
+  // The best of the study may be the mean of several trials.
   if (study.best) {
     global.metric = study.best->metric;
     global.name = best_name;

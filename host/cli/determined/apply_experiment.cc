@@ -1,5 +1,4 @@
-// Takes each part of the experiment into the study's options. Slots, restarts, metric and the trials' folder only where
-// the command line gave none.
+// Copies each part of the experiment into the study's options. Values of the command line stay.
 #include "determined/apply_experiment.h"
 
 #include "dsat/error.h"
@@ -21,7 +20,7 @@ void apply_experiment(const Experiment& experiment, const ExperimentRequest& req
   if (!options.slots_per_trial && !sized) options.slots_per_trial = experiment.slots_per_trial;
   if (!options.max_slots) options.max_slots = experiment.max_slots;
   if (!options.max_restarts) options.max_restarts = experiment.max_restarts;
-  // A script reads there what holds for its trials, whichever of the two it comes from.
+  // The script reads the experiment there, so values of the command line go into it, too.
   options.experiment = experiment.document;
   if (options.slots_per_trial) options.experiment["resources"]["slots_per_trial"] = *options.slots_per_trial;
   if (options.max_restarts) options.experiment["max_restarts"] = *options.max_restarts;

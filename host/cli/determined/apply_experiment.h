@@ -1,6 +1,6 @@
-// What an experiment file of Determined's means for a study.
+// Applies an experiment file of Determined to a study.
 //
-// An option on the command line beats the file. What the file leaves out keeps dsat's defaults. Threading: pure
+// An option on the command line beats the file. A key that the file leaves out keeps dsat's default. Threading: pure
 // functions. Errors: dsat::Error, one line.
 #ifndef DSAT_CLI_DETERMINED_APPLY_EXPERIMENT_H_
 #define DSAT_CLI_DETERMINED_APPLY_EXPERIMENT_H_
@@ -11,8 +11,8 @@
 
 namespace dsat::cli {
 
-// Takes the experiment into `options`, which hold what `values` give. Trials run in copies of the model directory
-// unless --trial-cwd says otherwise. Throws where that option leaves no copy for the included files.
+// Copies the experiment into `options`, which already hold `values`. Trials run in copies of the model directory unless
+// --trial-cwd says otherwise. Throws if there are included files but no copies.
 void apply_experiment(const Experiment& experiment, const ExperimentRequest& request, const Values& values,
                       host::StudyOptions& options);
 

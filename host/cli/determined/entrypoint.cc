@@ -1,5 +1,5 @@
-// Cuts the entrypoint into words with a small state machine of a shell's quotes, then looks for a launch module and
-// puts a launcher of this machine in its place.
+// Splits the entrypoint into words with a small state machine for a shell's quotes, then replaces a launch module by a
+// launcher of this machine.
 #include "determined/entrypoint.h"
 
 #include <fmt/format.h>
@@ -17,18 +17,18 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr std::string_view kLaunch = "determined.launch.";
-constexpr const char* kHarness = "determined.exec.harness";  // of sdk/python: it trains a trial class
+constexpr const char* kHarness = "determined.exec.harness";  // in sdk/python; trains a trial class
 constexpr const char* kHorovod =
     "starts through Horovod, which sets its ranks up by itself, and DeepSpeed does so too: start the script by "
     "\"python3 -m determined.launch.deepspeed SCRIPT\"";
 
-// NAME=value, which a shell takes for itself where it stands before the command.
+// NAME=value, which sets a variable if it stands before the command.
 bool is_assignment(const std::string& word) {
   const size_t equals = word.find('=');
   return equals != std::string::npos && is_variable_name(word.substr(0, equals));
 }
 
-// A shell's quoting rules, and nothing of its language.
+// Follows a shell's quoting rules; refuses all other shell syntax.
 class WordCutter {
  public:
   explicit WordCutter(const std::string& text) : text_(text) {}
@@ -81,7 +81,7 @@ class WordCutter {
     return std::string_view("\n;&|<>()$`*?[").find(c) != std::string_view::npos;
   }
 
-  // Behind the NAME= of a variable before the command.
+  // After the NAME= of a variable before the command.
   bool begins_variable() const {
     return is_assignment(word_) && word_.back() == '=' && std::all_of(words_.begin(), words_.end(), is_assignment);
   }
@@ -110,7 +110,7 @@ class WordCutter {
   Words words_;
 };
 
-// What stands before a shell's command: variables become env's, and `exec` is what happens anyway.
+// Puts `env` before variables at the beginning of the command, and removes `exec`, which has no meaning here.
 void replace_prefixes(Words& words) {
   const auto command = std::find_if_not(words.begin(), words.end(), is_assignment);
   const bool has_variables = command != words.begin();
@@ -123,12 +123,12 @@ void append(Words& words, Words::const_iterator begin, Words::const_iterator end
   words.insert(words.end(), begin, end);
 }
 
-// `python3 -m determined.launch.NAME`, wherever it stands.
+// The place of `python3 -m determined.launch.NAME` in the command.
 struct LaunchModule {
   Words::const_iterator python, name;  // the words of the interpreter and of the module
 };
 
-// Back from -m over the interpreter's switches, two of which have a value: python3 -u -W ignore -m.
+// The interpreter before -m and its switches, two of which have a value: python3 -u -W ignore -m.
 Words::const_iterator interpreter_before(Words::const_iterator switch_m, Words::const_iterator begin) {
   auto at = switch_m - 1;
   while (at != begin && (at->rfind('-', 0) == 0 || *(at - 1) == "-W" || *(at - 1) == "-X")) --at;
@@ -159,7 +159,7 @@ bool is_trial_flag(const std::string& word) {
   return flag == "--trial" || flag == "--train-entrypoint";
 }
 
-// The launcher's own options may stand between the module and `--`: where they end.
+// The end of the launcher's own options, which may stand between the module and `--`.
 Words::const_iterator end_of_options(const Words& words, Words::const_iterator first) {
   const bool has_options =
       first != words.end() && first->rfind('-', 0) == 0 && *first != "--" && !is_trial_flag(*first);
@@ -167,8 +167,8 @@ Words::const_iterator end_of_options(const Words& words, Words::const_iterator f
   return dashes == words.end() ? first : dashes;
 }
 
-// What a rank runs: the words behind the launch module and its options, or for `--trial module:Class` the harness that
-// trains it.
+// The program of a rank: the words after the launch module and its options, or for `--trial module:Class` the harness
+// that trains the class.
 Words program_of(const Words& words, const LaunchModule& module, Words::const_iterator at) {
   if (at != words.end() && *at == "--") ++at;
   if (at == words.end()) throw Error("has no script behind its launch module");
@@ -212,7 +212,7 @@ std::vector<std::string> entrypoint_words(const Json& entrypoint) {
   }
   if (words.empty() || words[0].empty()) throw Error("is empty: give the command that trains");
   refuse_horovod(words);
-  // Determined's older form: the class alone.
+  // Determined's older form is the class alone.
   if (words.size() == 1 && is_trial_class(words[0])) {
     return {"python3", "-m", "determined.launch.deepspeed", "--trial", words[0]};
   }
@@ -223,9 +223,9 @@ host::Environment take_variables(std::vector<std::string>& words) {
   if (words.empty() || words[0] != "env") return {};
   const auto first = words.begin() + 1;
   const auto command = std::find_if_not(first, words.end(), is_assignment);
-  // Other variables and switches are env's own: env -i train, env a.b=1 train.
+  // `env` itself is needed for its switches and for other names: env -i train, env a.b=1 train.
   if (command == first || command == words.end() || command->find('=') != std::string::npos) return {};
-  // The program is looked for along PATH, so that one stays with it.
+  // PATH stays in the command, because the program is looked up in it.
   const auto taken =
       std::stable_partition(first, command, [](const std::string& word) { return word.rfind("PATH=", 0) == 0; });
   host::Environment variables(taken, command);

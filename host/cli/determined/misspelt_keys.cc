@@ -1,5 +1,5 @@
-// Compares a file's keys with the list of Determined's.
-// A key that is unknown and near a known one is taken for a slip; any other unknown key is left alone.
+// Compares a file's keys with the list of Determined's keys. An unknown key that is near a known one counts as
+// misspelt; other unknown keys are allowed.
 #include "determined/misspelt_keys.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 namespace dsat::cli {
 namespace {
 
-// Determined's, at the top and in the sections that dsat reads a part of.
+// Determined's keys at the top level, and in the sections that dsat reads a part of.
 constexpr const char* kKnown[] = {"bind_mounts",
                                   "checkpoint_policy",
                                   "checkpoint_storage",
@@ -75,14 +75,14 @@ bool is_known(const std::string& key) {
   return std::any_of(std::begin(kKnown), std::end(kKnown), [&](const char* known) { return key == known; });
 }
 
-// The known key that this one is a slip of; empty: none is near.
+// The known key that is nearest to this one; empty: none is near.
 std::string nearest(const std::string& key) {
   const size_t letters = key.size() - (key.rfind('.') + 1);  // npos + 1 is 0
   static const std::vector<std::string_view> known(std::begin(kKnown), std::end(kKnown));
   return std::string(nearest_name(key, known, std::max<size_t>(1, letters / 4)));
 }
 
-// Every key at the top, and in place of a section of which dsat reads a part the keys in it.
+// The keys at the top level; a section of which dsat reads a part is replaced by its keys.
 std::vector<std::string> keys_of(const YamlFile& file) {
   std::vector<std::string> keys;
   for (const auto& item : file.root().items()) {

@@ -1,4 +1,4 @@
-// Which keys an experiment file of Determined's may have: misspelt ones are refused, ones without effect are listed.
+// The keys of an experiment file: misspelt keys are refused, keys without effect are listed.
 //
 // Threading: pure functions. Errors: dsat::Error "FILE:LINE:COLUMN: KEY ...".
 #ifndef DSAT_CLI_DETERMINED_MISSPELT_KEYS_H_
@@ -14,7 +14,7 @@ namespace dsat::cli {
 // Throws for a key that Determined does not have and that is near one that it has.
 void refuse_misspelt_keys(const YamlFile& file);
 
-// The keys of a file that mean nothing on one machine, as dotted names: all but those that the caller reads, `used`.
+// The keys of a file that have no effect here, as dotted names: all keys but `used`, which the caller reads.
 std::vector<std::string> keys_without_effect(const YamlFile& file, const std::vector<std::string>& used);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// Reads the file key by key in the order in which they depend on each other: resources and hyperparameters first, then
-// the command, then the configuration that the command trains with.
+// Reads the keys in the order of their dependencies: resources and hyperparameters first, then the command, then the
+// configuration of the command.
 #include "determined/read_experiment.h"
 
 #include <fmt/format.h>
@@ -56,7 +56,7 @@ class ExperimentReader {
   }
 
  private:
-  // An integer of at least `min`; nullopt: not there.
+  // An integer of at least `min`; nullopt: missing.
   std::optional<int64_t> integer(const std::string& key, int64_t min) const {
     const Json* value = file_.find(key);
     if (value == nullptr) return std::nullopt;
@@ -141,8 +141,8 @@ class ExperimentReader {
     return it == result_.hyperparameters.end() || it->is_null() ? nullptr : &*it;
   }
 
-  // Determined's forms of a hyperparameter as values: {type: const, val: 3} is 3; {type: categorical, vals: [..]} of a
-  // DeepSpeed key is a list, which is an axis; ranges are what dsat does not search.
+  // Turns Determined's forms of a hyperparameter into values: {type: const, val: 3} becomes 3, and for a DeepSpeed key
+  // {type: categorical, vals: [..]} becomes a list, which is an axis. Ranges are refused.
   Json constant(const Json& node, const std::string& key) const {
     if (!node.is_object()) return node;
     const auto type = node.find("type");
@@ -239,7 +239,7 @@ class ExperimentReader {
     result_.config_overwrites = std::move(config);
   }
 
-  // In the model directory, or in what is copied beside its files.
+  // Looks in the model directory, then in the included files.
   fs::path find_config(const std::string& path, const std::string& key) const {
     std::error_code error;
     if (fs::is_regular_file(request_.model_dir / path, error)) return request_.model_dir / path;
@@ -254,13 +254,13 @@ class ExperimentReader {
     file_.refuse(key, fmt::format("names {}, which is neither in {} nor included", path, request_.model_dir.string()));
   }
 
-  // Sizes that the script gets as hyperparameters must be those of the configuration.
+  // The script gets these sizes as hyperparameters, so they must agree with the configuration.
   void check_batch_sizes() const {
     const auto global = checked_size("global_batch_size"), ranks = checked_size("data_parallel_world_size");
     if (!global && !ranks) return;
     Json config = result_.ds_config ? config::load_file(*result_.ds_config) : Json::object();
     config::overwrite(config, result_.config_overwrites);
-    // A list is an axis: which of its values goes with these sizes shows in the trials.
+    // A list is an axis, and the trials show which of its values fits these sizes.
     for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey, config::kTrainBatchKey}) {
       const Json* listed = config::find(config, key);
       if (listed != nullptr && listed->is_array()) config::erase(config, key);
@@ -314,7 +314,7 @@ class ExperimentReader {
     }
   }
 
-  // The script reads these when the full training begins, hours after this.
+  // The script would read these keys only when the full training begins, hours later.
   void check_training_keys() const {
     check_length("searcher.max_length", 1);
     check_length("min_validation_period", 0);
@@ -327,7 +327,7 @@ class ExperimentReader {
     file_.refuse("checkpoint_policy", fmt::format("is {}: use best, all or none", policy->dump()));
   }
 
-  // A number, or one with its unit: {batches: 100}.
+  // A length is a number, or a number with a unit: {batches: 100}.
   void check_length(const std::string& key, int64_t min) const {
     const Json* length = file_.find(key);
     if (length == nullptr || length->is_null()) return;
@@ -366,7 +366,7 @@ class ExperimentReader {
     if (result_.metric) used.insert(used.end(), {"searcher.metric", "searcher.smaller_is_better"});
     std::vector<std::string> others = keys_without_effect(file_, used);
     const auto scripts = std::stable_partition(others.begin(), others.end(), [](const std::string& key) {
-      // Determined's Python interface reads these: the full training of a script that uses it follows them.
+      // Determined's Python interface reads these keys in the full training.
       return !one_of(key, {"checkpoint_policy", "data", "min_checkpoint_period", "min_validation_period",
                            "optimizations", "perform_initial_validation", "reproducibility", "scheduling_unit",
                            "searcher.max_length", "searcher.metric", "searcher.smaller_is_better"});

@@ -1,6 +1,6 @@
-// An experiment file of Determined's, read: what its keys ask of a study.
+// Reads an experiment file of Determined into the values that a study needs.
 //
-// Threading: plain values. Errors: dsat::Error "FILE:LINE:COLUMN: KEY ...", what to do; nothing is run.
+// Threading: plain values. Errors: dsat::Error "FILE:LINE:COLUMN: KEY ..." that says what to do.
 #ifndef DSAT_CLI_DETERMINED_READ_EXPERIMENT_H_
 #define DSAT_CLI_DETERMINED_READ_EXPERIMENT_H_
 
@@ -16,23 +16,23 @@ namespace dsat::cli {
 struct ExperimentRequest {
   std::filesystem::path file, model_dir;
   std::vector<std::filesystem::path> includes;
-  std::optional<int> slots_per_trial;    // --slots-per-trial: wins over the file's
+  std::optional<int> slots_per_trial;    // --slots-per-trial, which beats the file
   std::vector<std::string> environment;  // of this process, for PATH
 };
 
 struct Experiment {
   std::string name, description;
-  std::vector<std::string> command;  // launch modules of Determined's replaced
+  std::vector<std::string> command;  // without launch modules of Determined
   std::optional<std::filesystem::path> ds_config;
   Json config_overwrites = Json::object();
   Json hyperparameters = Json::object();
-  std::optional<int> slots_per_trial;  // nullopt: as the command says
+  std::optional<int> slots_per_trial;  // nullopt: the command decides
   std::optional<int> max_slots;
   std::optional<int> max_restarts;     // of a trial that failed
-  std::optional<std::string> metric;   // searcher.metric, where it is one that dsat knows
+  std::optional<std::string> metric;   // searcher.metric, if dsat knows it
   std::vector<std::string> variables;  // NAME=value
-  Json document;                       // all of the file
-  std::vector<std::string> notices;    // keys without effect, and what else deserves a line
+  Json document;                       // the whole file
+  std::vector<std::string> notices;    // about keys without effect and the like
 };
 
 Experiment read_experiment(const ExperimentRequest& request);

@@ -1,5 +1,4 @@
-// Reads the two keys that mean something here; the others are listed in one notice.
-// A misspelt key is refused as in an experiment file.
+// Reads the two keys that dsat uses; one notice lists the others. A misspelt key is refused, as in an experiment file.
 #include "determined/search_runner_config.h"
 
 #include <fmt/format.h>

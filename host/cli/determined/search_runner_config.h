@@ -1,4 +1,4 @@
-// --search-runner-config: Determined's configuration of the task that searched, as far as there is one here.
+// --search-runner-config: Determined's configuration of its search task. dsat uses the name and max_restarts.
 //
 // Threading: reads one file. Errors: dsat::Error "FILE:LINE:COLUMN: KEY ...", as YamlFile has them.
 #ifndef DSAT_CLI_DETERMINED_SEARCH_RUNNER_CONFIG_H_
@@ -14,7 +14,7 @@ namespace dsat::cli {
 inline constexpr int kDefaultSearchRunnerRestarts = 5;  // Determined's
 
 struct SearchRunner {
-  std::string name;                 // of the study; empty: the experiment's
+  std::string name;                 // of the study; empty: use the experiment's name
   std::optional<int> max_restarts;  // nullopt: not given
   std::vector<std::string> notices;
 };

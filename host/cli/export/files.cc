@@ -1,5 +1,4 @@
-// Puts the system's answers into one line each.
-// Bytes go through dsat/base, so that a reader never sees half a file.
+// Turns errors of the system into one line each. dsat/base writes the files, so that a reader never sees half a file.
 #include "export/files.h"
 
 #include <fmt/format.h>
@@ -30,7 +29,7 @@ void extend_export(const std::filesystem::path& file, std::string_view bytes) {
   const std::string_view rest = bytes.substr(before.bytes.size());
   std::ofstream out(file, std::ios::binary | std::ios::app);
   out.write(rest.data(), static_cast<std::streamsize>(rest.size())).flush();
-  if (!out) write_export(file, bytes);  // its error says what is wrong
+  if (!out) write_export(file, bytes);  // tries the whole file, and throws the error
 }
 
 }  // namespace dsat::cli

@@ -7,13 +7,14 @@
 
 namespace dsat::cli {
 
-// With the folders above it; one that is there is left as it is.
+// Makes the folder and its parents; an existing folder stays as it is.
 void make_folder(const std::filesystem::path& folder);
 
-// Whole or not at all; an export can be made again, so nobody waits for the disk.
+// Replaces the file atomically. The file is not synced to disk, because an export can be made again.
 void write_export(const std::filesystem::path& file, std::string_view bytes);
 
-// As write_export, but a file that holds the begin of `bytes` grows in place: who has it open reads on.
+// As write_export, but a file that holds the beginning of `bytes` grows in place, so that a program that has it open
+// reads on.
 void extend_export(const std::filesystem::path& file, std::string_view bytes);
 
 }  // namespace dsat::cli

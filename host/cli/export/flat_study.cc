@@ -1,4 +1,4 @@
-// Makes one flat row of each trial. Text of scripts and plugins is made printable, so that a table's line stays a
+// Makes one flat row for each trial. Text of scripts and plugins is made printable, so that a table's line stays one
 // line.
 #include "export/flat_study.h"
 

@@ -1,7 +1,7 @@
-// A study in the shapes that other programs read (docs/export.md).
+// A study in the formats of other programs (docs/export.md).
 //
-// Threading: pure functions of the facts; those that write do so on the calling thread. Units: in the names, or those
-// of docs/trial.md. Errors: dsat::Error, one line, where something cannot be written or sent; the study is only read.
+// Threading: functions of the facts; they write and send on the calling thread. Units: in the names, or as in
+// docs/trial.md. Errors: dsat::Error, one line, if a file cannot be written or a request fails. The study is only read.
 #ifndef DSAT_CLI_EXPORT_FORMATS_H_
 #define DSAT_CLI_EXPORT_FORMATS_H_
 
@@ -12,18 +12,19 @@
 
 namespace dsat::cli {
 
-std::string csv_of(const host::StudyFacts& facts);         // a line a trial, RFC 4180
-std::string json_of(const host::StudyFacts& facts);        // one document: the page's
-std::string json_lines_of(const host::StudyFacts& facts);  // an object a line, one a trial
+std::string csv_of(const host::StudyFacts& facts);         // one line for each trial, RFC 4180
+std::string json_of(const host::StudyFacts& facts);        // the document of the page
+std::string json_lines_of(const host::StudyFacts& facts);  // one object and line for each trial
 std::string prometheus_of(const host::StudyFacts& facts);  // the text format, for node_exporter's textfile collector
 
-// A folder of event files for TensorBoard, with the HParams plugin's summaries: one session a trial.
+// Writes a folder of event files for TensorBoard, with the HParams plugin's summaries: one session for each trial.
 void write_tensorboard(const host::StudyFacts& facts, const std::filesystem::path& folder);
 
-// MLflow's file store: `folder` is what --backend-store-uri names. A second export of a study replaces the first.
+// Writes MLflow's file store: `folder` is the value of --backend-store-uri. A second export of a study replaces the
+// first.
 void write_mlflow(const host::StudyFacts& facts, const std::filesystem::path& folder);
 
-// The same through MLflow's REST interface. Returns what was sent, for people.
+// Sends the study to an MLflow server. Returns a line for people about the runs that were sent.
 std::string send_to_mlflow(const host::StudyFacts& facts, const std::string& uri);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// Writes the folders of MLflow's file store: EXPERIMENT/RUN/{meta.yaml,params,metrics,tags,artifacts}.
-// A text in a meta.yaml is a JSON string in UTF-8, which YAML reads as it is. YAML does not join two of JSON's escapes.
+// Writes the folders of MLflow's file store: EXPERIMENT/RUN/{meta.yaml,params,metrics,tags,artifacts}. A text in
+// meta.yaml is a JSON string in UTF-8 without \u escapes, because YAML does not join the two of a surrogate pair.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -53,7 +53,7 @@ std::string run_meta(const MlflowRun& run, const std::string& experiment, const 
 }
 
 void write_run(const MlflowRun& run, const std::string& experiment, const fs::path& folder) {
-  // What an earlier export wrote, when the trial still ran, may have other names.
+  // An export of the running trial may have written other names.
   for (const char* part : {"params", "metrics", "tags"}) {
     std::error_code ignored;
     fs::remove_all(folder / part, ignored);

@@ -1,5 +1,6 @@
-// Speaks MLflow's REST interface, version 2.0: one experiment a study, one run a trial, batches within the documented
-// limits (1,000 items, of them 100 parameters). MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD, sign in.
+// Uses MLflow's REST interface, version 2.0: one experiment for each study, one run for each trial, batches within the
+// documented limits (1,000 items, at most 100 of them parameters). MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD,
+// sign in.
 #include <fmt/format.h>
 #include <httplib.h>
 
@@ -40,7 +41,7 @@ class MlflowServer {
     return answer(what, client_->Post(path_of(what), config::text_of(body), "application/json"));
   }
 
-  // The experiment of that name, made where there is none.
+  // The id of the experiment of that name, which is created if there is none.
   std::string experiment(const std::string& name) {
     const httplib::Params by_name{{"experiment_name", name}};
     const auto found = client_->Get(path_of("experiments/get-by-name"), by_name, httplib::Headers());

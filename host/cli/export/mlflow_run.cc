@@ -1,6 +1,6 @@
-// All leaves of a trial's configuration are parameters, its numbers metrics, the rest tags.
-// MLflow's names hold letters, digits and _-./ and blank; any other character becomes an underscore. Where two
-// names become one, the second gets a number.
+// All leaves of a trial's configuration become parameters, its numbers metrics, the rest tags. A name may have letters,
+// digits, blanks and _-. here; any other character becomes an underscore. If two names become equal, the second gets a
+// number.
 #include "export/mlflow_run.h"
 
 #include <fmt/format.h>
@@ -20,8 +20,8 @@ namespace {
 
 using host::Outcome;
 
-constexpr size_t kLongestValue = 500;  // what every version of MLflow takes
-constexpr size_t kLongestName = 240;   // MLflow takes 250, a file's name 255 with what a half-written one has more
+constexpr size_t kLongestValue = 500;  // every version of MLflow takes it
+constexpr size_t kLongestName = 240;   // MLflow takes 250, a file system 255 with the suffix of a temporary file
 
 std::string mlflow_name(std::string name, std::set<std::string>& taken) {
   for (char& c : name) {
@@ -33,7 +33,7 @@ std::string mlflow_name(std::string name, std::set<std::string>& taken) {
   return unique_name(name, taken, kLongestName);
 }
 
-// FNV-1a with a start of its own for each half of an id.
+// FNV-1a; the halves of an id have different starts.
 uint64_t hash(const std::string& text, uint64_t start) {
   uint64_t value = 0xcbf29ce484222325u ^ start;
   for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -46,7 +46,7 @@ std::string identity(const host::StudyFacts& facts) {
          facts.progress.started_at;
 }
 
-// One that was open when its host ended runs no more. It runs again when the study is resumed.
+// A trial that was open when its host ended does not run any more; it runs again when the study is resumed.
 std::string status_of(const host::StudyFacts& facts, size_t index) {
   const host::TrialRecord& trial = facts.record.trials[index];
   if (!trial.outcome && facts.trials[index].place == host::TrialPlace::running) return "RUNNING";

@@ -1,4 +1,4 @@
-// A trial as MLflow keeps it: parameters, metrics and tags under names that MLflow takes.
+// A trial as a run of MLflow: parameters, metrics and tags with names that MLflow takes.
 //
 // Threading: pure functions. Units: milliseconds since 1970. Errors: none.
 #ifndef DSAT_CLI_EXPORT_MLFLOW_RUN_H_
@@ -14,7 +14,7 @@
 namespace dsat::cli {
 
 struct MlflowRun {
-  std::string id;      // 32 hexadecimal digits, the same at each export of the study
+  std::string id;      // 32 hexadecimal digits, equal in each export of the study
   std::string name;    // "trial 7"
   std::string status;  // RUNNING, SCHEDULED, FINISHED, FAILED or KILLED
   int64_t start_ms = 0, end_ms = 0;
@@ -24,7 +24,7 @@ struct MlflowRun {
 
 std::vector<MlflowRun> mlflow_runs(const host::StudyFacts& facts);
 
-// Digits that belong to this study: of its folder and its first request.
+// Digits that identify the study, from its folder and the time of its first request.
 std::string mlflow_experiment_id(const host::StudyFacts& facts);
 
 }  // namespace dsat::cli

@@ -1,6 +1,5 @@
-// Gauges in Prometheus' text format, each with its help and type. One study is one set of series, which differ in the
-// label `dir`, since studies of one script have one name; trials are counted and not listed, since a series a trial
-// would never end.
+// Gauges in Prometheus' text format, each with its help and type. The label `dir` tells studies apart, because studies
+// of the same script share a name. Trials are only counted, because a series for each trial would never end.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -47,7 +46,7 @@ class Text {
   std::string take() { return std::move(text_); }
 
  private:
-  const std::string study_;  // its labels
+  const std::string study_;  // the labels of the study
   std::string name_, text_;
 };
 

@@ -1,5 +1,6 @@
-// Writes TensorBoard's event files: the experiment's at the root, and one a trial in a folder of its own, which is a
-// session of the HParams plugin (tensorboard/plugins/hparams/api.proto and plugin_data.proto have the messages).
+// Writes TensorBoard's event files: one of the experiment at the root, and one for each trial in a folder of its own,
+// which is a session of the HParams plugin (tensorboard/plugins/hparams/api.proto and plugin_data.proto have the
+// messages).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -41,8 +42,8 @@ std::string scalar_event(double seconds, const std::string& tag, double value) {
   return summary_event(seconds, ProtoMessage().add_bytes(1, tag).add_float(2, static_cast<float>(value)));
 }
 
-// A summary value whose message is in its metadata: SummaryMetadata.plugin_data {1 plugin_name, 2 content}, and a
-// tensor of one float, since a value needs one. HParamsPluginData: 1 version (0), then one field by the kind.
+// A summary value with the message in its metadata: SummaryMetadata.plugin_data {1 plugin_name, 2 content}, and a
+// tensor of one float, because a value needs a tensor. HParamsPluginData: 1 version (0), then one field by the kind.
 std::string hparams_event(double seconds, const std::string& tag, int field, const ProtoMessage& message) {
   const ProtoMessage content = ProtoMessage().add_varint(1, 0).add_bytes(field, message.bytes());
   const ProtoMessage plugin = ProtoMessage().add_bytes(1, "hparams").add_bytes(2, content.bytes());
@@ -64,7 +65,7 @@ std::vector<Leaf> hyperparameters(const host::TrialRecord& trial, const std::vec
   return values;
 }
 
-// HParamInfo: 1 name, 4 type (1 text, 2 bool, 3 number), 5 the values that there are. Mixed types are text.
+// HParamInfo: 1 name, 4 type (1 text, 2 bool, 3 number), 5 all values. Mixed types are text.
 ProtoMessage hyperparameter_info(const std::string& key, const std::vector<Json>& values) {
   const auto all = [&](auto is) { return std::all_of(values.begin(), values.end(), is); };
   const bool number = all([](const Json& v) { return v.is_number(); });
@@ -123,8 +124,8 @@ void write_tensorboard(const host::StudyFacts& facts, const fs::path& folder) {
   const std::vector<std::string> keys = tuned_keys(facts);
   const double begin = seconds_of(facts.progress.started_at);
   make_folder(folder);
-  // The same names each time: an export that is made again takes the place of the one before. A trial's file grows:
-  // TensorBoard follows the files that it has open, and opens no name twice.
+  // The names are fixed, so that a new export replaces the old one. A trial's file grows in place, because TensorBoard
+  // follows an open file and never opens the same name twice.
   constexpr const char* kFile = "events.out.tfevents.0.dsat";
   write_export(folder / kFile, version_event(begin) + hparams_event(begin, "experiment", 2, experiment(facts, keys)));
   for (const size_t i : exported_trials(facts)) {

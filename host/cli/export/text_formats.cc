@@ -1,5 +1,5 @@
-// CSV, JSON and JSON lines: the page's document, whole, by line, or as a table with a column for each leaf.
-// The columns that every trial has come first; a trial that lacks one of the others leaves its cell empty.
+// CSV, JSON and JSON lines: the page's document as a table with a column for each leaf, as one text, or with one line
+// for each trial. A cell is empty if the trial has no such leaf.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -33,7 +33,7 @@ std::string csv_of(const host::StudyFacts& facts) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& trial : document.at("trials")) {
     std::vector<std::string> row(header.size());
-    std::set<std::string> names;  // a key with a dot in it may be called like another one's leaf
+    std::set<std::string> names;  // a key with a dot may equal the dotted name of another leaf
     for (const Leaf& leaf : leaves_of(trial)) {
       const std::string name = unique_name(leaf.first, names);
       const auto [it, is_new] = columns.try_emplace(name, header.size());

@@ -1,5 +1,5 @@
-// Looks at the first argument alone, in tables of words: sub-commands, words kept for later, search methods.
-// What looks like a slip of one of them is refused before it would be run as a program.
+// Looks up the first argument in tables of words: sub-commands, reserved words, search methods. A word that looks like
+// a misspelt one is refused instead of run as a program.
 #include "options/actions.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},       {"show"
                                        {"export", Action::export_study}, {"estimate", Action::estimate},
                                        {"plugins", Action::plugins},     {"validate", Action::validate}};
 
-// Words kept for sub-commands to come, and what does the work today.
+// Words that are reserved for later sub-commands, and the way to do the work today.
 struct Reserved {
   const char* word;
   const char* instead;
@@ -36,7 +36,7 @@ constexpr Reserved kReserved[] = {
     {"new-plugin", "begin with one of the plugins in examples/"},
 };
 
-// What other tools call it.
+// Names that other tools use for `show`.
 constexpr const char* kWordsForShow[] = {"status", "list"};
 
 constexpr const char* kSearchMethods[] = {"asha", "binary", "random", "_test"};
@@ -62,7 +62,7 @@ bool is_yaml(const std::string& word) {
   return extension == ".yaml" || extension == ".yml";
 }
 
-// `shwo DIR` would be looked for as a program.
+// Otherwise `shwo DIR` would be run as a program.
 void refuse_misspelt_sub_command(const std::string& word) {
   if (word.empty() || word[0] == '-' || word.find('/') != std::string::npos) return;
   if (host::find_program(word, "/", host::current_environment()).ok()) return;
@@ -82,7 +82,7 @@ bool is_experiment(const Tokens& tokens, size_t at) {
   return tokens.size() > at + 1 && is_yaml(tokens[at]) && std::filesystem::is_directory(tokens[at + 1], ignored);
 }
 
-// `ahsa deepspeed.yaml .` would be run as a program.
+// Otherwise `ahsa deepspeed.yaml .` would be run as a program.
 void refuse_unknown_method(const Tokens& tokens) {
   const std::string& word = tokens.front();
   if (!is_experiment(tokens, 1) || word.empty() || word[0] == '-' || word.find('/') != std::string::npos) return;

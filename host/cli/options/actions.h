@@ -1,4 +1,4 @@
-// What a command line asks for: the first argument's meaning, and the words that are no command of the user's.
+// The action that a command line asks for, by its first argument.
 //
 // Threading: pure functions. Errors: dsat::Error that says what to type instead.
 #ifndef DSAT_CLI_OPTIONS_ACTIONS_H_
@@ -26,15 +26,14 @@ enum class Action {
 // `help`, `help SUB-COMMAND` and `version` as the options that they mean; all else as it is.
 Tokens words_as_options(Tokens arguments);
 
-// By the first argument: a sub-command; a search method, or a *.yaml file before a directory, which begin the
-// experiment form. Words that later versions know are refused, and what looks like an experiment form with a misspelt
-// method. A word that is near a sub-command and no program is refused with the sub-command.
+// The action of the first argument: a sub-command, or the experiment form if it is a search method or a *.yaml file
+// before a directory. Refuses reserved words, misspelt search methods, and misspelt sub-commands that are no programs.
 Action action_of(const Tokens& arguments);
 
-// asha, binary, random, _test.
 bool is_search_method(const std::string& word);
 
-// The command of a tuning run: refuses none at all and, unless it was set off by "--", a reserved word.
+// Checks the command of a tuning run: refuses an empty one and, unless "--" precedes it, a command that begins with a
+// word of dsat-host.
 void check_command(const Split& split);
 
 }  // namespace dsat::cli

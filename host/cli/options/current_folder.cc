@@ -1,5 +1,5 @@
-// Asks the system without an exception of the standard library, whose message speaks of that library.
-// A folder that was removed under the shell is the usual case.
+// Avoids the exception of the standard library, whose message does not help a user. Usually the folder was removed
+// while the shell was in it.
 #include "options/current_folder.h"
 
 #include <fmt/format.h>

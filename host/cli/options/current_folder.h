@@ -1,4 +1,4 @@
-// The folder that dsat-host was started in. Threading: pure function. Errors: dsat::Error where it is gone.
+// The folder that dsat-host was started in. Threading: pure function. Errors: dsat::Error if the folder is gone.
 #ifndef DSAT_CLI_OPTIONS_CURRENT_FOLDER_H_
 #define DSAT_CLI_OPTIONS_CURRENT_FOLDER_H_
 

@@ -1,5 +1,5 @@
-// Looks at the words behind the script for options of the set, spelt to the letter, and searches the script's text for
-// their names: an option that the script declares is meant for it.
+// Looks for exact spellings of the set's options after the script. An option whose name occurs in the script's text is
+// meant for the script.
 #include "options/misplaced_option.h"
 
 #include <fmt/format.h>

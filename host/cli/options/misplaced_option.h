@@ -1,6 +1,7 @@
-// Options of dsat-host that stand behind the training script, where they are the script's.
+// Finds options of dsat-host that were typed after the training script, which therefore gets them.
 //
-// Threading: pure function but for the script, which is read. Errors: none; a script that cannot be read has no words.
+// Threading: reads the script, and is otherwise a pure function. Errors: none; a script that cannot be read counts as
+// empty.
 #ifndef DSAT_CLI_OPTIONS_MISPLACED_OPTION_H_
 #define DSAT_CLI_OPTIONS_MISPLACED_OPTION_H_
 
@@ -12,8 +13,8 @@
 
 namespace dsat::cli {
 
-// A notice of the first option with a value that stands behind the script of `command` and that the script does not
-// name itself. Without a script (*.py) nothing is known of whose words they are.
+// A notice about the first option with a value that stands after the script of `command` and that the script does not
+// mention. nullopt: no such option, or `command` has no script (*.py), so that nobody knows the owner of an option.
 std::optional<std::string> notice_of_misplaced_option(const OptionSet& set, const Tokens& command,
                                                       const std::filesystem::path& cwd);
 

@@ -1,4 +1,4 @@
-// Adds the names of such options to those that the set refuses with a message of their own.
+// Makes the set refuse each of these options with a message of its own.
 #include "options/other_searchers.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// Options of searchers that were not chosen: the error for one names the searchers that have it.
+// Options of searchers that were not chosen: the error names the searchers that have the option.
 //
-// Threading: as find_strategy(), which reads plugins' descriptions. Errors: those of what is read.
+// Threading: as find_strategy(), which reads plugins' descriptions. Errors: those of find_strategy() and of `read`.
 #ifndef DSAT_CLI_OPTIONS_OTHER_SEARCHERS_H_
 #define DSAT_CLI_OPTIONS_OTHER_SEARCHERS_H_
 
@@ -12,11 +12,12 @@
 
 namespace dsat::cli {
 
-// Gives each option that only these searchers have its own error. The set has the chosen plugins' options by now.
+// Gives each option that only these searchers have an error of its own. Call it when the set has the options of the
+// chosen plugins.
 void explain_options_of(OptionSet& set, const std::vector<host::PluginInfo>& searchers);
 
-// What read() returns, which reads a command line with the set. Searchers are opened only where that is refused; then
-// it is read once more, for the better error.
+// Returns read(), which reads a command line with the set. If that fails, all searchers are opened and read() runs
+// again, for a better error.
 template <typename Read>
 auto read_or_explain(OptionSet& set, const host::PluginProcesses& processes, const Read& read) {
   try {

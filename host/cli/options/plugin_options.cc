@@ -1,5 +1,5 @@
-// Turns what a plugin declares into options of the kit, and finds the names that two owners declare.
-// Values stay text here: the host checks them against the declaration.
+// Turns the options that a plugin declares into options of the kit, and finds names that two owners declare. Values
+// stay text; the host checks them against the declaration.
 #include "options/plugin_options.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ bool declares(const host::PluginInfo& plugin, const std::string& name) {
 
 std::string shown_value(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
-// What --help writes for the value: the choices, or the type.
+// The value as --help shows it: the choices, or a name for the type.
 std::string value_name(const Json& declared) {
   const std::string type = declared.value("type", "string");
   if (type == "int") return "N";
@@ -61,8 +61,8 @@ std::string clash_message(const std::string& name, const std::vector<std::string
       bare, owners, spellings, needed);
 }
 
-// "--no-greedy", as other programs have it, is no option: a plugin's switch is turned off by its value. An option of
-// that very name stays what it is.
+// Refuses "--no-greedy", which other programs take, with a hint: a plugin's switch is turned off by its value. A plugin
+// may still declare an option of that name.
 void explain_negations(OptionSet& set, const host::PluginInfo& plugin) {
   for (const Json& declared : plugin.options) {
     const std::string name = declared.value("name", ""), negated = "no-" + name;
@@ -100,7 +100,7 @@ void add_plugin_options(OptionSet& set, const host::PluginInfo& searcher, const 
           OptionSet::Clash{name, in_host ? needs : std::vector<std::string>(), clash_message(name, roles, in_host)});
     }
   }
-  // Once all names are known: one of them may begin with "no-".
+  // All names must be known first, because one of them may begin with "no-".
   for (const host::PluginInfo* plugin : {&searcher, &profiler}) explain_negations(set, *plugin);
 }
 

@@ -1,4 +1,4 @@
-// Plugins' own options as options of the command line.
+// Options of plugins as options of the command line.
 //
 // Threading: pure functions. Each declared option NAME is taken as --searcher.NAME or --profiler.NAME, and as plain
 // --NAME as long as neither the host nor the other plugin has that name.
@@ -14,7 +14,7 @@ namespace dsat::cli {
 // Adds the options of both plugins to the host's own.
 void add_plugin_options(OptionSet& set, const host::PluginInfo& searcher, const host::PluginInfo& profiler);
 
-// {name: text as typed} of those that were given, for StrategyChoice.options.
+// {name: text as typed} for the options that were given. It becomes StrategyChoice.options.
 Json given_plugin_options(const OptionSet& set, const Values& values, const host::PluginInfo& plugin);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// Takes the options that decide what comes next from the kit's lenient reading.
-// Everything else about the command line waits until the plugins' options are known.
+// Takes the options that matter before plugins are loaded from the kit's lenient reading. split() reads the rest once
+// the plugins' options are known.
 #include "options/preview.h"
 
 namespace dsat::cli {

@@ -1,6 +1,6 @@
-// A first look at the command line, before the options of the plugins are known: it says which plugins there are.
+// A first look at the command line, before the options of the plugins are known. It finds which plugins to load.
 //
-// Threading: pure function. Errors: none; what is wrong with the command line is left to split().
+// Threading: pure function. Errors: none; split() reports the errors of the command line.
 #ifndef DSAT_CLI_OPTIONS_PREVIEW_H_
 #define DSAT_CLI_OPTIONS_PREVIEW_H_
 

@@ -1,5 +1,5 @@
-// Makes options of the command line from the tables of settings, and reads given options back into them. A visitor
-// picks the kind of an option by the type of its field.
+// Makes options of the command line from the tables of settings, and reads the given options into the settings. A
+// visitor chooses the kind of an option by the type of its field.
 #include "options/study_options.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ using host::StudyOptions;
 using std::chrono::milliseconds;
 using ArgMappings = std::vector<std::pair<std::string, std::string>>;
 
-// The groups of settings that the command line gives.
+// Visits the groups of settings that have options.
 template <class Self, class Visitor>
 void visit_groups(Self& options, Visitor&& visitor) {
   host::SearchTarget::visit(options, visitor);
@@ -96,7 +96,7 @@ struct Declare {
 
   template <class Field>
   static std::string shown(const Field& field) {
-    if constexpr (std::is_same_v<Field, bool>) return "";  // a switch that is not given
+    if constexpr (std::is_same_v<Field, bool>) return "";  // a switch has no default to show
     if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) return fmt::to_string(field);
     if constexpr (std::is_same_v<Field, double>) return fmt::to_string(field);
     if constexpr (std::is_same_v<Field, milliseconds>) {
@@ -195,7 +195,7 @@ void check_windows(const StudyOptions& options) {
   }
 }
 
-// Where trials run: on this machine, in a cluster, or only in a model of one.
+// Reads where trials run: on this machine, in a cluster, or in a simulation.
 void read_runner(const Values& values, StudyOptions& options) {
   const std::string runner = values.text("runner").value_or("");
   const std::optional<std::string> file = values.text("sim");

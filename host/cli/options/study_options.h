@@ -1,8 +1,7 @@
-// The options of a tuning run: declared by the tables of settings (dsat/host/settings.h), and read as the library takes
-// them.
+// The options of a tuning run, from the tables of settings (dsat/host/settings.h), and their values as the library's
+// structures.
 //
-// Threading: pure functions. Errors: dsat::Error. What only the study can know (metrics, files, slots) it checks
-// itself.
+// Threading: pure functions. Errors: dsat::Error. The study checks metrics, files and slots itself.
 #ifndef DSAT_CLI_OPTIONS_STUDY_OPTIONS_H_
 #define DSAT_CLI_OPTIONS_STUDY_OPTIONS_H_
 
@@ -15,17 +14,17 @@
 
 namespace dsat::cli {
 
-// The option of a setting, by its name without dashes; and the names of all, in the order of the tables.
+// The option of a setting, by its name without dashes; the names of all settings' options, in the order of the tables.
 Option setting_option(std::string_view name);
 std::vector<std::string> setting_option_names();
 
 // Which plugins run in a process of their own, and what such a process may take.
 host::PluginProcesses plugin_processes(const Values& values);
 
-// --run-full-experiment of a simulation.
+// Refuses --run-full-experiment for a simulation.
 [[noreturn]] void refuse_training();
 
-// All but command and strategies.
+// All options but the command and the strategies.
 host::StudyOptions study_options(const Values& values);
 host::ResumeOptions resume_options(const Values& values);
 

@@ -1,5 +1,5 @@
-// The bundled file becomes part of the program as it is: the assembler includes it.
-// CMake names the file in DSAT_PAGE_FILE, or leaves it out.
+// The assembler includes the bundled file in the program. CMake names the file in DSAT_PAGE_FILE; without it the
+// program has no bundle.
 #include "page/bundle.h"
 
 #ifdef DSAT_PAGE_FILE

@@ -1,4 +1,4 @@
-// The page as web/ is bundled, with marks where data and plain text go. Threading: a constant. Errors: none.
+// The bundle of web/, with marks where data and plain text are inserted. Threading: a constant. Errors: none.
 #ifndef DSAT_CLI_PAGE_BUNDLE_H_
 #define DSAT_CLI_PAGE_BUNDLE_H_
 
@@ -6,7 +6,7 @@
 
 namespace dsat::cli {
 
-// Empty: built without it.
+// Empty: dsat-host was built without the bundle.
 std::string_view bundle();
 
 }  // namespace dsat::cli

@@ -1,4 +1,4 @@
-// Puts the data into the bundle as compressed text in a script element that is never run: nothing of a trial can end
+// Inserts the data into the bundle as compressed text in a script element that never runs. Text of a trial cannot end
 // the element, because base64 has no angle brackets.
 #include "page/page.h"
 
@@ -47,12 +47,12 @@ std::string trials_text(const host::StudyFacts& facts) {
 
 bool has_bundle() { return !bundle().empty(); }
 
-// Written trial by trial: while a study runs its host makes this page again and again, and the tree of a long one would
-// be most of what the host takes.
+// The text is built trial by trial. The host writes this page often, and the JSON tree of a long study would need most
+// of the host's memory.
 std::string page_document(const host::StudyFacts& facts) {
   Json document = host::to_json_without_trials(facts);
   document["version"] = DSAT_VERSION;
-  std::error_code error;  // the page may be read from another folder than it was made in
+  std::error_code error;  // the path is made absolute, because the page may be moved to another folder
   const auto dir = std::filesystem::absolute(facts.record.dir, error);
   if (!error) document["study"]["dir"] = dir.lexically_normal().string();
   std::string text;

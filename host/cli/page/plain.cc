@@ -1,5 +1,5 @@
-// Writes tables row by row; every text is escaped where it enters.
-// No script and no style that a browser would have to fetch.
+// Writes tables row by row and escapes each text. The page has no script, and no style that a browser would have to
+// fetch.
 #include "page/plain.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// A study as plain HTML tables: what a reader without JavaScript sees, and all that a program without the bundle makes.
+// A study as plain HTML tables, for readers without JavaScript and for a program without the bundle.
 //
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_CLI_PAGE_PLAIN_H_
@@ -14,7 +14,7 @@ namespace dsat::cli {
 // The result, the best configuration, stages and trials, as a part of a page.
 std::string plain_study(const host::StudyFacts& facts);
 
-// A whole page; `live`: it is read again every few seconds.
+// A whole page; `live`: the browser reloads it every few seconds.
 std::string plain_page(const std::vector<const host::StudyFacts*>& studies, bool live);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// Every request is decided in one place before cpp-httplib routes it: method, Host, Origin, token, then one of three
-// documents. No path of a request ever becomes a path of a file.
+// Every request is answered in one place before cpp-httplib routes it: checks of method, Host, Origin and token, then
+// one of three documents. A path in a request never becomes a path of a file.
 #include "serve/server.h"
 
 #include <fmt/format.h>
@@ -21,8 +21,8 @@ namespace dsat::cli {
 namespace {
 
 constexpr const char* kAddress = "127.0.0.1";
-constexpr const char* kJson = "application/json; charset=utf-8";  // spelt so, the library does not compress it again
-// A reader's connection holds a thread while it is kept alive; waiting threads cost next to nothing.
+constexpr const char* kJson = "application/json; charset=utf-8";  // the library does not compress this type again
+// Each open connection keeps a thread; waiting threads cost almost nothing.
 constexpr size_t kThreads = 128;
 constexpr size_t kRequestsOfConnection = 1000;
 constexpr size_t kMostBodyBytes = 1024;
@@ -89,7 +89,7 @@ class Server::Impl {
 
  private:
   void configure() {
-    // The library asks for this once it listens: before that its stop() does nothing, and nothing would end it.
+    // The library calls this when it listens. Its stop() has no effect before that, so the constructor waits.
     http_.new_task_queue = [this] {
       listens_.set_value();
       return new httplib::ThreadPool(kThreads);
@@ -99,7 +99,7 @@ class Server::Impl {
     http_.set_write_timeout(kReadTimeoutSeconds);
     http_.set_keep_alive_timeout(kReadTimeoutSeconds);
     http_.set_keep_alive_max_count(kRequestsOfConnection);
-    // The library's default would let a second server share the port unseen.
+    // The library's default lets a second server share the port unnoticed.
     http_.set_socket_options([](int socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
@@ -129,7 +129,7 @@ class Server::Impl {
     });
   }
 
-  // Reads what has changed; says once that a study went away, and once that it is back.
+  // Reads the studies that have changed. Reports once that a study cannot be read, and once that it can be read again.
   void look() {
     bool changed = false;
     for (const auto& study : studies_) {
@@ -147,7 +147,7 @@ class Server::Impl {
     std::atomic_store(&listed_, std::shared_ptr<const Document>(std::move(listed)));
   }
 
-  // Clients leave the port of http out.
+  // Clients leave out port 80.
   bool is_own(const std::string& site) const {
     const bool is_usual = site_.size() > 3 && site_.compare(site_.size() - 3, 3, ":80") == 0;
     const std::string whole = is_usual && site.find(':') == std::string::npos ? site + ":80" : site;

@@ -1,8 +1,8 @@
-// The page of one or more studies over HTTP, on the loopback interface, for reading alone.
+// Serves the page of one or more studies over HTTP, on the loopback interface. It cannot change a study.
 //
-// Who does not know the token in the path is refused, and so is a request with the Host or Origin of another site.
-// Threading: started and destroyed on one thread; it answers on threads of its own. Errors: dsat::Error, a port that
-// is taken.
+// A request without the token in its path, or with the Host or Origin of another site, is refused.
+// Threading: started and destroyed on one thread; answers on threads of its own. Errors: dsat::Error if the port is in
+// use.
 #ifndef DSAT_CLI_SERVE_SERVER_H_
 #define DSAT_CLI_SERVE_SERVER_H_
 
@@ -16,10 +16,10 @@ namespace dsat::cli {
 
 class Server {
  public:
-  // Called for each study that can no longer be read, or can be again; on the thread that watches.
+  // Called on the watching thread for each study that can no longer be read, or can be read again.
   using Notice = std::function<void(const std::string& line)>;
 
-  // `port` 0: any that is free. Answers from here on.
+  // `port` 0: any free port. The server answers from here on.
   Server(const std::vector<std::filesystem::path>& dirs, int port, Notice notice);
   ~Server();
 

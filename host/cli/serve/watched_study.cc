@@ -1,5 +1,5 @@
-// The journal's files tell by size and time that something was written; the tag of a document is a hash of its text.
-// While a study runs its ages grow, so it is read again every two seconds whatever its files say.
+// The size and time of the journal's files show whether something was written. The tag of a document is a hash of its
+// text. A running study is read every two seconds anyway, because the ages of its trials grow.
 #include "serve/watched_study.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ bool has_ended(const host::StudyFacts& facts, const host::TrialRecord& trial) {
   return trial.started() && facts.trials[trial.id].place == host::TrialPlace::ended;
 }
 
-// How many trials had ended when this one had: its place on the chart that compares studies.
+// The number of trials that had ended when this one ended: its place on the chart that compares studies.
 size_t ended_with(const host::StudyFacts& facts, const host::TrialRecord& last) {
   const auto end = [](const host::TrialRecord& trial) { return std::tie(trial.ended_at, trial.id); };
   const auto& trials = facts.record.trials;

@@ -1,7 +1,7 @@
-// A run directory as a server shows it: read again whenever its journal has changed.
+// A run directory that the server shows; it is read again when its journal changes.
 //
-// Threading: refresh() on one thread; latest() on any. Errors: a study that cannot be read is a snapshot with that
-// line in it, and is tried again.
+// Threading: refresh() on one thread; latest() on any. Errors: if the study cannot be read, the snapshot has the error,
+// and the next refresh() tries again.
 #ifndef DSAT_CLI_SERVE_WATCHED_STUDY_H_
 #define DSAT_CLI_SERVE_WATCHED_STUDY_H_
 
@@ -16,7 +16,7 @@
 
 namespace dsat::cli {
 
-// A text that is sent, as it is and compressed, with the tag that changes with it.
+// A text to send, plain and compressed, with a tag that changes with the text.
 struct Document {
   std::string text, compressed, tag;
 };
@@ -24,17 +24,16 @@ Document document_of(std::string text);
 
 struct StudySnapshot {
   std::optional<host::StudyFacts> facts;  // nullopt: `error` says why
-  std::string error;                      // one line; empty: there is none
-  Document page;                          // the study's own document, empty with an error
-  Json listed;                            // its line in the list of studies
+  std::string error;                      // one line; empty: no error
+  Document page;                          // the document of the study; empty after an error
+  Json listed;                            // the study's entry in the list of studies
 };
 
 class WatchedStudy {
  public:
   WatchedStudy(size_t id, std::filesystem::path dir) : id_(id), dir_(std::move(dir)) {}
 
-  // Looks whether anything has changed, and reads it then. Reading takes at most a fifth of the time.
-  // True: latest() is another one.
+  // Reads the study if it has changed. Reading takes at most a fifth of the time. Returns true if latest() has changed.
   bool refresh();
   std::shared_ptr<const StudySnapshot> latest() const;
   const std::filesystem::path& dir() const { return dir_; }

@@ -1,5 +1,5 @@
-// Keeps two micro batches a stage. Other keys move a ceiling, too (offload above all): what ran out of memory below a
-// micro batch that trained says nothing of the highest ceiling and is left out.
+// Keeps two micro batches for each stage: the largest that trained and the smallest that did not fit. Keys such as
+// offload move the ceiling, too, so a trial that ran out of memory below a micro batch that trained does not count.
 #include "terminal/ceilings.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace dsat::cli {
 void Ceilings::take_profile(const Json& profile) {
   const auto stages = profile.is_object() ? profile.find("stages") : profile.end();
   if (!profile.is_object() || stages == profile.end() || !stages->is_array()) return;
-  // Without a device's memory the estimate is no more than what ran.
+  // The profile cannot estimate a ceiling unless it knows the device's memory.
   const bool memory_known = profile.contains("device_memory_bytes") && profile["device_memory_bytes"].is_number();
   for (const Json& stage : *stages) {
     if (!stage.is_object() || !stage.contains("stage") || !stage["stage"].is_number_integer()) continue;

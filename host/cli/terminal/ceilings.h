@@ -1,4 +1,4 @@
-// The largest micro batch of each stage, as the profile estimates it and trials firm it up.
+// The largest micro batch of each stage: the profile estimates it, and trials narrow it down.
 //
 // Threading: one thread at a time. Units: samples a device. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_CEILINGS_H_

@@ -1,5 +1,5 @@
-// A table of keys, their own values and the best ones; long values are cut, the file has them whole.
-// The learning rate is named where the global batch is another one: it was chosen for the user's own.
+// Makes a table of the keys, each with the user's value and the best one. Long values are cut; the file has them whole.
+// A note names the learning rate if the global batch changes, because the user chose it for the old batch.
 #include "terminal/changes.h"
 
 #include <fmt/format.h>

@@ -11,11 +11,11 @@
 
 namespace dsat::cli {
 
-// A heading, a line a key ("zero_optimization.stage  1 -> 2"), and a note where the global batch is another one; empty:
+// A heading, one line for each key ("zero_optimization.stage  1 -> 2"), and a note if the global batch differs. Empty:
 // there is no best configuration.
 std::vector<std::string> change_lines(const host::StudyFacts& facts);
 
-// ", on 8 devices in place of 2"; empty where the best and the user's own configuration ran on as many.
+// ", on 8 devices in place of 2"; empty if both configurations ran on the same number of devices.
 std::string devices_note(const host::StudyFacts& facts);
 
 }  // namespace dsat::cli

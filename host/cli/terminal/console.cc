@@ -17,8 +17,8 @@
 
 namespace dsat::cli {
 
-// The flag that makes a descriptor refuse to wait belongs to whoever shares it (Node, runners of CI): we wait
-// ourselves.
+// Another program that shares the descriptor (Node, a CI runner) may have set O_NONBLOCK. The flag is left alone, and
+// poll() waits.
 void Output::write(std::string_view text) {
   while (error_ == 0 && !text.empty()) {
     const ssize_t written = ::write(fd_, text.data(), text.size());
@@ -66,8 +66,8 @@ void Console::data(std::string_view text) {
 void Console::aside(std::string_view text) { err_.write(fmt::format("{}\n", printable_text(text))); }
 
 void Console::print_json(const Json& object) {
-  // Notes and reasons come from scripts and plugins: bytes that are no UTF-8 must not cost the result, and a terminal
-  // gets everything beyond ASCII as \uXXXX.
+  // Notes and reasons come from scripts and plugins. Bytes that are not UTF-8 are replaced, so that the result is still
+  // printed. On a terminal, characters beyond ASCII become \uXXXX.
   out_.write(object.dump(2, ' ', out_.terminal(), Json::error_handler_t::replace) + "\n");
 }
 
@@ -83,7 +83,7 @@ int Console::finish(int status) {
 
 void open_missing_standard_streams() {
   for (int fd = 0; fd <= 2; ++fd) {
-    // open() returns the lowest free number, which is fd: those below are open by now.
+    // open() returns the lowest free number, which is fd because all lower ones are open by now.
     if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) _exit(kFailed);
   }
 }

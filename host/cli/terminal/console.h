@@ -1,8 +1,8 @@
-// What dsat-host writes, and where: results and progress on standard output, errors on standard error; under --json
-// only the one object goes to standard output and everything else to standard error.
+// The streams of dsat-host. Results and progress go to standard output, errors to standard error. Under --json one
+// object goes to standard output and everything else to standard error.
 //
-// Threading: one thread at a time. Errors: a stream that cannot be written is remembered and no longer written to; the
-// study goes on, and `finish` reports it at the end.
+// Threading: one thread at a time. Errors: a stream that fails once is not written again. The study goes on, and
+// `finish` reports the failure at the end.
 #ifndef DSAT_CLI_TERMINAL_CONSOLE_H_
 #define DSAT_CLI_TERMINAL_CONSOLE_H_
 
@@ -18,15 +18,16 @@ namespace dsat::cli {
 class Output {
  public:
   explicit Output(int fd) : fd_(fd) {}
-  void write(std::string_view text);    // as it is: of others only what was made printable
+  void write(std::string_view text);    // unchanged; the caller makes text of others printable
   int error() const { return error_; }  // errno of the first failure; 0: none
-  // What another process had to say of the same output.
+  // Takes over the error of another process that writes to the same output.
   void take_error(int error) { error_ = error_ != 0 ? error_ : error; }
-  // Waits so long, or until nobody can read any more what is written here. On a terminal another thread may write.
+  // Waits until nobody reads the output any more, for at most `time`. Returns whether that is so. On a terminal another
+  // thread may write meanwhile.
   bool lost_within(std::chrono::milliseconds time) const;
   bool terminal() const;
-  int columns() const;  // of the terminal; 80 where unknown
-  int rows() const;     // and 24
+  int columns() const;  // of the terminal; 80 if unknown
+  int rows() const;     // of the terminal; 24 if unknown
 
  private:
   int fd_;
@@ -41,27 +42,26 @@ class Console {
   // From now on text for people goes to standard error.
   void reserve_stdout_for_json() { json_ = true; }
   bool json() const { return json_; }
-  // What is for programs goes there from now on.
+  // Sends data for programs to `fd` from now on.
   void redirect_data(int fd) { out_ = Output(fd); }
 
   Output& text() { return json_ ? err_ : out_; }
   const Output& text() const { return json_ ? err_ : out_; }
-  // Text for people: what trials, plugins and files hold of control characters goes (dsat/base/utf8.h).
+  // Text for people: control characters, which trials, plugins and files may hold, are removed (dsat/base/utf8.h).
   void print(std::string_view text);
   void line(std::string_view text);
-  // What became of standard output in a child that writes to the same one; 0: all was written.
+  // The errno of standard output. A child that writes to the same stream passes its own on. 0: all was written.
   int output_error() const { return out_.error(); }
   void take_output_error(int error) { out_.take_error(error); }
-  // For programs, on standard output: as it is, but for a terminal.
+  // Data for programs, on standard output; made printable only on a terminal.
   void data(std::string_view text);
-  // What is printed beside data: on standard error, so that standard output can be redirected.
+  // A remark beside the data, on standard error, so that standard output can be redirected.
   void aside(std::string_view text);
   void print_json(const Json& object);
   void error(std::string_view message);         // "dsat-host: <message>"
   void error_detail(std::string_view message);  // further lines below an error
 
-  // The exit status in the end: a standard output that is full turns `status` into a failure; a reader that went away
-  // early (head) does not.
+  // The final exit status. A full disk turns success into failure; a reader that went away early (head) does not.
   int finish(int status);
 
  private:
@@ -69,12 +69,11 @@ class Console {
   bool json_ = false;
 };
 
-// Opens /dev/null for every standard stream that the caller has closed, so that no file of ours gets its number and
-// receives our messages.
+// Opens /dev/null for every standard stream that is closed. Otherwise a file opened later would get its number and our
+// messages.
 void open_missing_standard_streams();
 
-// Text that may hold anything (a script's own message), as one line that a terminal takes as it is: each break becomes
-// a blank.
+// Any text, such as a script's message, as one printable line: each line break becomes a blank.
 std::string one_line(std::string_view text);
 
 }  // namespace dsat::cli

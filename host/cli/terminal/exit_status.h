@@ -1,4 +1,4 @@
-// What dsat-host ends with; scripts rely on it.
+// The exit statuses of dsat-host; scripts rely on them.
 #ifndef DSAT_CLI_TERMINAL_EXIT_STATUS_H_
 #define DSAT_CLI_TERMINAL_EXIT_STATUS_H_
 
@@ -36,7 +36,7 @@ inline ExitStatus exit_status(const host::Status& status) {
   return status.code() == host::Status::Code::invalid ? kUsage : kFailed;
 }
 
-// A wrong command line or file is the user's to mend, DSAT_INTERNAL is the machine's.
+// The user can mend a wrong command line or file; DSAT_INTERNAL is a fault of the machine or of dsat.
 inline ExitStatus exit_status(const Error& error) { return error.code() == DSAT_INTERNAL ? kFailed : kUsage; }
 
 }  // namespace dsat::cli

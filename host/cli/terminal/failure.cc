@@ -1,5 +1,5 @@
-// One ladder of catches, from our own error to what nobody has foreseen.
-// An exception of another library that reaches it is a place where the error should have been caught earlier.
+// Catches exceptions in order, from our own error to the unexpected. An exception of another library that comes this
+// far should have been caught where it was thrown.
 #include "terminal/failure.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// What dsat-host writes, and ends with, where an exception comes up to the top of the program.
+// Turns an exception that reaches the top of the program into a line and an exit status.
 //
 // Threading: as Console. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_FAILURE_H_
@@ -10,8 +10,7 @@
 
 namespace dsat::cli {
 
-// Runs `body` and returns its exit status. An exception becomes one line on standard error and its own status: what
-// other libraries say about themselves is put in our words.
+// Runs `body` and returns its exit status. An exception becomes one line on standard error, in our words, and a status.
 int guarded(Console& console, const std::function<int()>& body);
 
 }  // namespace dsat::cli

@@ -1,5 +1,5 @@
-// Reads single keys of configurations and metrics; the formats themselves are those of dsat/host and dsat/base.
-// Keys that are missing or of another type become dashes.
+// Reads single keys of configurations and metrics; dsat/host and dsat/base format the values. A key that is missing or
+// has another type becomes a dash.
 #include "terminal/format.h"
 
 #include <fmt/format.h>

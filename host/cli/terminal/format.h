@@ -1,5 +1,4 @@
-// What of a trial stands in a line or a cell for people; "-" is what is not known. Threading: pure functions. Errors:
-// none.
+// The values of a trial as text for a line or a cell; "-" if unknown. Threading: pure functions. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_FORMAT_H_
 #define DSAT_CLI_TERMINAL_FORMAT_H_
 
@@ -13,10 +12,10 @@ namespace dsat::cli {
 
 using host::format_count;
 using host::format_metric;
-// A metric of a metrics object; "-" where it is not there.
+// A metric of a metrics object; "-" if it is missing.
 std::string format_metric(const std::string& metric, const Json& metrics);
 
-// Values of a trial's configuration; nullopt: it has none, or no integer there.
+// Values of a trial's configuration; nullopt: missing or not an integer.
 std::optional<int64_t> zero_stage_of(const Json& config);
 std::optional<int64_t> micro_batch_of(const Json& config);
 std::string or_dash(const std::optional<int64_t>& value);

@@ -1,4 +1,4 @@
-// Blocks the signals together with SIGCHLD, then takes them one by one, and looks at the child in between.
+// Blocks the signals and SIGCHLD, then takes the signals one by one and checks the child in between.
 #include "terminal/held_signals.h"
 
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ bool HeldSignals::has_one_that_ends() const {
 
 std::optional<int> HeldSignals::until_change_of(pid_t child, int wait_options,
                                                 const std::function<void(int)>& pass_on) const {
-  constexpr timespec kLook{1, 0};  // another thread may have taken the news of the end
+  constexpr timespec kLook{1, 0};  // another thread may have received the SIGCHLD
   sigset_t awaited = passed_on_;
   sigaddset(&awaited, SIGCHLD);
   for (int status = 0;;) {

@@ -1,5 +1,5 @@
-// Prints the result of a study in three parts: the summary that the host wrote, what the best configuration changes in
-// the user's own, where things lie. Errors follow on standard error, the reason first.
+// Prints the result of a study in three parts: the summary that the host wrote, the changes in the best configuration,
+// and the paths of the files. Errors follow on standard error, the reason first.
 #include "terminal/print_result.h"
 
 #include <fmt/format.h>
@@ -24,13 +24,13 @@ namespace fs = std::filesystem;
 constexpr Outcome kOutcomes[] = {Outcome::completed,      Outcome::out_of_memory, Outcome::failed, Outcome::timed_out,
                                  Outcome::invalid_config, Outcome::stopped,       Outcome::lost};
 
-// What a study leaves in its folder, by the names that --json gives it.
+// The files of a study's results, by their names in --json.
 constexpr std::pair<const char*, const char*> kFiles[] = {{"configuration", "best_ds_config.json"},
                                                           {"metrics", "best_ds_metrics.json"},
                                                           {"command", "best_cmd.txt"},
                                                           {"report", "report.html"}};
 
-// The table's lines are cut where a terminal would fold them; what stands below it is printed in full.
+// Lines of the table are cut to the width of the terminal; the lines below it are printed in full.
 void print_summary(const fs::path& dir, Console& console) {
   const std::string summary = try_read_file(dir / "summary.txt").bytes;
   if (summary.empty()) return;
@@ -70,8 +70,8 @@ void print_places(const host::StudyResult& result, Console& console) {
   console.line(fmt::format("all trials     dsat-host show {}", shell_quote(result.dir.string())));
 }
 
-// How a study that has failed goes on; empty: there is nothing to take up. Before the search has begun another searcher
-// would meet the same profiler.
+// The commands that resume a failed study; empty: it cannot be resumed. Another searcher is suggested only once the
+// profile is there: before, it would meet the same profiler.
 std::string after_failure(const host::StudyResult& result, const std::string& reason,
                           const std::string& resume_options) {
   if (result.dir.empty()) return "";

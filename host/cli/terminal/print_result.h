@@ -1,4 +1,4 @@
-// What dsat-host prints once a study has ended.
+// Prints the result of a study that has ended.
 //
 // Threading: as Console. Errors: none; a summary that cannot be read is left out.
 #ifndef DSAT_CLI_TERMINAL_PRINT_RESULT_H_
@@ -12,13 +12,13 @@
 
 namespace dsat::cli {
 
-// The object of --json: {status, reason, best, trials}, and gain where one was measured.
+// The object of --json: {status, reason, best, trials, ...}, with `gain` if one was measured.
 Json result_json(const host::StudyResult& result);
 
-// For people: the summary, the best configuration, where things lie; why there is none; how to go on, also after a
-// failure. `errors` are what the study logged as such, a failing script's last lines above all: they follow the one
-// line that says what is wrong.
-// `resume_options`: what `dsat-host resume DIR` is to be given too, each after a blank.
+// Prints for people the summary, the best configuration, the paths of the files, the reason if there is no best, and
+// the command that resumes the study. `errors` are the errors that the study logged, such as the last lines of a
+// failing script; they follow the line with the reason. `resume_options` are further options for `dsat-host resume
+// DIR`, each after a blank.
 void print_result(const host::StudyResult& result, const std::vector<std::string>& errors, Console& console,
                   const std::string& resume_options = "");
 

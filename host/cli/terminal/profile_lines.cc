@@ -1,5 +1,5 @@
-// Reads the profile's document key by key: a profiler may leave out any of them.
-// A ceiling is a number only where the profile's interval is worth one.
+// Reads the profile key by key: a profiler may leave out any key. A ceiling is shown as a number unless its interval is
+// too wide.
 #include "terminal/profile_lines.h"
 
 #include <fmt/format.h>
@@ -36,11 +36,12 @@ std::string bytes_at(const Json& object, const char* key) {
   return bytes ? format_size(*bytes) : "unknown";
 }
 
-// Without a device memory the ceiling is only what has fitted so far.
+// If the device's memory is unknown, the ceiling is the largest micro batch that has fitted so far.
 std::string ceiling_text(const Json& stage, bool memory_known) {
   const auto ceiling = number_at(stage, "max_micro_batch");
   if (!ceiling || (!memory_known && *ceiling < 1)) return "maximum micro batch unknown";
-  // Where two micro batches need the same memory there is no line that meets the device's: a number would be made up.
+  // If two micro batches need the same memory, a line through them never reaches the device's memory, and its crossing
+  // would be an invented number.
   constexpr double kTooFar = 64;
   const Json& interval = stage.at("max_micro_batch");
   const double low = interval.is_object() ? std::max(1.0, number_at(interval, "low").value_or(*ceiling)) : *ceiling;

@@ -1,6 +1,6 @@
-// A profile (docs/profile.md) as lines for people: the model, and what of it fits.
+// A profile (docs/profile.md) as lines for people: the model, its memory, and the ceiling of each stage.
 //
-// Threading: a pure function. Errors: none; what is missing is unknown.
+// Threading: a pure function. Errors: none; a missing value is shown as unknown.
 #ifndef DSAT_CLI_TERMINAL_PROFILE_LINES_H_
 #define DSAT_CLI_TERMINAL_PROFILE_LINES_H_
 

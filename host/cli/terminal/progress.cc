@@ -1,5 +1,5 @@
-// Keeps the view of the search up to date under a lock; a thread turns it into frames five times a second, and the
-// screen leaves out those that would show nothing new.
+// Keeps the view of the search up to date under a lock. A thread draws it five times a second, and the screen skips
+// frames that show nothing new.
 #include "terminal/progress.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace dsat::cli {
 namespace {
 
 constexpr std::chrono::milliseconds kFrameTime{200};
-// A simulation ends trials faster than anybody reads: between two frames no more of their lines are kept.
+// A simulation ends trials faster than anybody reads: at most this many of their lines are kept between two frames.
 constexpr size_t kMostPending = 100;
 
 Style style_for(const Console& console, bool quiet) {
@@ -32,7 +32,7 @@ SearchView view_for(const ProgressSettings& settings) {
   return view;
 }
 
-// A trial may have been started before this program looked. Simulated times are in another year.
+// A trial may be older than this program. A simulated time lies in another year and has no age.
 std::chrono::microseconds age_of(const host::TrialRecord& trial) {
   using std::chrono::microseconds;
   const auto now = std::chrono::duration_cast<microseconds>(std::chrono::system_clock::now().time_since_epoch());
@@ -106,7 +106,7 @@ void Progress::count_earlier(const host::StudyRecord& record) {
   const std::lock_guard lock(mutex_);
   view_.ceilings.take_profile(record.profile);
   for (const host::TrialRecord& trial : record.trials) {
-    if (!trial.outcome) continue;  // it counts once it has ended
+    if (!trial.outcome) continue;  // a trial counts once it has ended
     view_.earlier += trial.started();
     take_result(trial);
   }

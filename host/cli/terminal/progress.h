@@ -1,9 +1,9 @@
-// What a person sees while a study runs: on a terminal a picture below the lines of the trials that ended, elsewhere
-// the lines alone; log messages and the profile in both.
+// The progress of a running study, for people: a line for each trial that ended, log messages, and the profile. On a
+// terminal a picture of the search stands below them.
 //
 // Threading: an Observer's methods are called on the study's control thread, one call at a time. The picture is drawn
-// on a thread of its own, so that a terminal that takes nothing (Ctrl-S) keeps no study waiting. Ownership: the console
-// outlives it, and nobody else writes to it in the meantime. Errors: none.
+// on a thread of its own, so that a study does not wait for a terminal that takes nothing (Ctrl-S). Ownership: the
+// console outlives the progress, and nobody else writes to it meanwhile. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_PROGRESS_H_
 #define DSAT_CLI_TERMINAL_PROGRESS_H_
 
@@ -37,15 +37,15 @@ struct ProgressSettings {
 class Progress : public host::Observer {
  public:
   Progress(Console& console, const ProgressSettings& settings);
-  // Takes the picture off the terminal.
+  // Removes the picture from the terminal.
   ~Progress() override;
 
-  // Trials that ended before this program took the study up count, but show nothing about how long one takes.
+  // Counts the trials that ended before this program resumed the study. The estimate of the time left ignores them.
   void count_earlier(const host::StudyRecord& record);
-  // What the journal tells of the user's own configuration: a trial of the profile may have measured it, and no trial
-  // says so of itself. May be called on any thread.
+  // Takes the metric of the user's own configuration from the journal: a trial of the profile may have measured it, and
+  // a trial alone does not show that. May be called on any thread.
   void take_own(const host::StudyFacts& facts);
-  // Logged errors, kept for the report: standard error begins with what ended the study.
+  // Logged errors. They are printed at the end, below the line that says why the study ended.
   const std::vector<std::string>& errors() const { return errors_; }
 
   void on_log(Severity severity, std::string_view message) override;
@@ -54,7 +54,7 @@ class Progress : public host::Observer {
   void on_profile(const Json& profile) override;
   void on_best(const host::BestRecord& best) override;
 
-  std::string status() const;  // for tests: status_line() of now
+  std::string status() const;  // for tests: the present status_line()
 
  private:
   void take_result(const host::TrialRecord& trial);
@@ -65,11 +65,11 @@ class Progress : public host::Observer {
   Console& console_;
   const bool quiet_;
   const Style style_;
-  mutable std::mutex mutex_;  // of all below but errors_ and screen_
+  mutable std::mutex mutex_;  // guards all members below but errors_ and screen_
   SearchView view_;
-  std::optional<double> best_value_;  // of the trials' own values: a configuration's mean may be another one
-  std::deque<StyledLine> pending_;    // lines for above the picture
-  size_t dropped_ = 0;                // of them: more came than a terminal can show
+  std::optional<double> best_value_;  // the best of single trials; the mean of a configuration may differ
+  std::deque<StyledLine> pending_;    // lines to print above the picture
+  size_t dropped_ = 0;                // lines left out: more came than a terminal can show
   bool done_ = false;
   std::condition_variable changed_;
   std::vector<std::string> errors_;

@@ -1,5 +1,5 @@
-// The journal's durations are laid before `now`, since its clock is not this process's.
-// The time left is the journal's own estimate, handed over as a budget that begins now.
+// Subtracts the journal's durations from `now`, since the journal's clock is not that of this process. The journal's
+// estimate of the time left becomes a time budget that begins now.
 #include "terminal/recorded_view.h"
 
 #include <fmt/format.h>

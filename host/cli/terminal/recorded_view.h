@@ -1,4 +1,4 @@
-// The view of a search that another process runs, as its journal tells it.
+// The view of a search that another process runs, from its journal.
 //
 // Threading: a pure function. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_RECORDED_VIEW_H_

@@ -1,4 +1,4 @@
-// The interface of what writes a study's results in a further shape, beside the files of dsat.
+// The interface of a class that writes a study's results in a further format, beside the files of dsat.
 //
 // Threading: as host::Observer while the study runs; finish() and place() on the main thread, after it has ended.
 #ifndef DSAT_CLI_TERMINAL_RESULT_WRITER_H_

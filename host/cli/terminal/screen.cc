@@ -1,6 +1,6 @@
-// Moves up to the block's first line, writes over what has changed, and ends below the last line.
-// Lines are narrower than the terminal, so that none wraps; one that has come to wrap, since the terminal was made
-// narrower, is counted with the rows that it takes now, as terminals do that fold their lines anew.
+// Moves up to the block's first line, overwrites the lines that have changed, and ends below the last line. Lines are
+// narrower than the terminal, so that none wraps. If the terminal becomes narrower, a line that wraps now counts as the
+// rows that it takes, as terminals fold their lines anew.
 #include "terminal/screen.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ std::string Screen::update(const std::vector<StyledLine>& above, const std::vect
   if (above.empty() && lines == drawn_ && !resized) return "";
 
   std::string bytes = kBeginFrame;
-  // A line of the block may be above the terminal's first row: moving stops there.
+  // The block may begin above the terminal's first row; the cursor stops at that row.
   if (const size_t up = rows_above_cursor(size.columns); up > 0) bytes += fmt::format("\033[{}A", up);
   bytes += "\r";
   const bool anew = !above.empty() || resized;

@@ -1,9 +1,8 @@
-// A block of lines at the bottom of a terminal that is drawn anew in place, and lines that go above it for good.
+// A block of lines at the bottom of a terminal that is redrawn in place, and lines above it that stay.
 //
-// Purpose: bytes that turn what the terminal shows into what it is to show: one string a frame, inside the marks of
-//   synchronised output (terminals without it ignore them), with the lines that have changed and no other.
-//   The cursor rests at the start of the line below the block, is never hidden, and no mode of the terminal is changed:
-//   whoever is killed leaves a terminal that needs no cleaning.
+// Purpose: makes the bytes of one frame: the lines that have changed, inside the marks of synchronised output
+//   (terminals without it ignore them). The cursor rests below the block and is never hidden, and no mode of the
+//   terminal is changed: a program that is killed leaves a clean terminal.
 // Threading: one thread at a time. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_SCREEN_H_
 #define DSAT_CLI_TERMINAL_SCREEN_H_
@@ -23,17 +22,18 @@ class Screen {
  public:
   explicit Screen(bool colour) : colour_(colour) {}
 
-  // `above` goes over the block and stays; `block` is cut to the terminal. Empty: nothing has changed.
+  // `above` is printed above the block and stays; `block` is cut to the terminal. Returns "" if nothing has changed.
   std::string update(const std::vector<StyledLine>& above, const std::vector<StyledLine>& block, TerminalSize size);
-  // The terminal shows something else where the block was (a shell after Ctrl-Z): the next block begins at the cursor.
+  // Forgets the block, because something else (a shell after Ctrl-Z) has written to the terminal. The next block begins
+  // at the cursor.
   void forget() { drawn_.clear(), widths_.clear(); }
 
  private:
   size_t rows_above_cursor(size_t columns) const;
 
   const bool colour_;
-  std::vector<std::string> drawn_;  // the block's lines as they stand
-  std::vector<size_t> widths_;      // and how wide they are
+  std::vector<std::string> drawn_;  // the lines of the block on the terminal
+  std::vector<size_t> widths_;      // of these lines, in columns
   TerminalSize size_;
 };
 

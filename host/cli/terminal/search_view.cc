@@ -1,5 +1,5 @@
-// Each kind of line has a function of its own; the picture stacks them and leaves out what a low terminal has no room
-// for, the oldest running trials standing first.
+// Each kind of line has a function of its own. The picture stacks the lines and leaves out those that a low terminal
+// has no room for. The oldest running trials come first.
 #include "terminal/search_view.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ std::string count_text(const SearchView& view) {
 std::string left_text(const SearchView& view, Clock::time_point now) {
   const auto left = view.time_left(now);
   if (!left) return "";
-  // A study that outlasts its pace is nearly done, as far as anybody knows.
+  // The estimate has run out while the study still runs.
   return *left < std::chrono::seconds(1) ? ", nearly done" : fmt::format(", about {} left", format_duration(*left));
 }
 

@@ -1,4 +1,4 @@
-// What is known of a running study, and the picture that a terminal shows of it.
+// The state of a running search, and the picture of it that a terminal shows.
 //
 // Threading: plain values and pure functions. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_SEARCH_VIEW_H_
@@ -33,25 +33,25 @@ struct SearchView {
   TrialLineSettings lines;
   std::optional<std::chrono::milliseconds> time_budget;
   Clock::time_point begin = Clock::now(), last_end = begin;
-  int earlier = 0;                      // trials that ended before this program took the study up
-  int ended = 0;                        // since then
+  int earlier = 0;                      // trials that ended before this program resumed the study
+  int ended = 0;                        // trials that have ended since then
   std::map<uint64_t, Running> running;  // by id: a trial may start more than once
   std::optional<Best> best;
   std::optional<double> own;  // the metric of the user's own configuration
   Ceilings ceilings;
-  std::vector<std::string> warnings;  // each once
+  std::vector<std::string> warnings;  // without duplicates
 
-  // By the pace until the last end of a trial, and the time budget; nullopt: nothing has ended yet.
+  // The time left by the pace of the trials so far and by the time budget; nullopt: unknown.
   std::optional<std::chrono::milliseconds> time_left(Clock::time_point now) const;
 };
 
 // "0:41", "12:03", "1:02:03".
 std::string age_text(std::chrono::milliseconds age);
 
-// "trials 3/16, 2 running, about 4m left, best 12.3 TFLOP/s, stage 2, micro batch 8": all in one line.
+// "3/16 trials, 2 running, about 4m left, best 12.3 TFLOP/s, stage 2, micro batch 8".
 std::string status_line(const SearchView& view, SearchView::Clock::time_point now);
 
-// Bar, best, ceilings, running trials, warnings: at most `size.rows` - 1 lines, the most important first.
+// At most `size.rows` - 1 lines: a progress bar, the best, the ceilings, the running trials, the warnings.
 std::vector<StyledLine> picture(const SearchView& view, SearchView::Clock::time_point now, TerminalSize size,
                                 bool drawing);
 

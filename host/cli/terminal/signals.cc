@@ -1,5 +1,5 @@
-// A thread that polls a signalfd: no plugin can take the signals away from it by a handler or a mask of its own.
-// Crashes and exit() are caught by handlers that do nothing but write one line and end the process.
+// A thread polls a signalfd, so no plugin can take the signals away with a handler or mask of its own. Handlers of
+// crashes and of exit() only write one line and end the process.
 #include "terminal/signals.h"
 
 #include <fmt/format.h>
@@ -28,8 +28,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::array kStops{SIGINT, SIGTERM, SIGHUP};
 constexpr std::array kCrashes{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
-constexpr milliseconds kSilence{30'000};  // of a plugin, until it is reported
-// For a study that is stopped at once: trials are killed and written down. Whatever hangs then dies with this process.
+constexpr milliseconds kSilence{30'000};  // a plugin that does not answer for so long is reported
+// After a second signal the study has this long to kill its trials and record them. Then the process ends.
 constexpr milliseconds kAfterTwo{500};
 constexpr milliseconds kLook{1'000};
 
@@ -37,13 +37,14 @@ std::array<struct sigaction, kCrashes.size()> g_before;
 std::atomic<bool> g_continued{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "written by a signal handler");
 std::atomic<bool> g_watching{false};
-pid_t g_program = 0;  // a child that a plugin forks has the handlers too, and none of the study
-// Where everything is kept and how to go on; written before a handler can read it. Without a study a line ends here.
+pid_t g_program = 0;  // a child that a plugin forks inherits the handlers, but does not run the study
+// The end of a handler's line: the folder of the study and the command that resumes it. It is written before a handler
+// can read it. Without a study it is a line break.
 std::array<char, 4096> g_kept{'\n'};
 
 void put(const char* text) {
   const ssize_t written = write(STDERR_FILENO, text, std::strlen(text));
-  (void)written;  // there is nobody to tell
+  (void)written;  // a failure cannot be reported
 }
 
 void note_continued(int) { g_continued = true; }
@@ -68,8 +69,8 @@ const char* name_of_crash(int signal) {
   }
 }
 
-// While a study runs, a thread that a plugin has started is in no call that is known. Where a sanitizer listens, its
-// report says more.
+// A thread that a plugin has started is in no known call, so the line names no plugin. If a sanitizer handles the
+// signal, its own report is better.
 void on_crash(int signal) {
   const auto* at = std::find(kCrashes.begin(), kCrashes.end(), signal);
   const struct sigaction& before = g_before[static_cast<size_t>(at - kCrashes.begin())];
@@ -80,10 +81,10 @@ void on_crash(int signal) {
   }
   if (call != nullptr) end_with_a_line(call, name_of_crash(signal));
   sigaction(signal, &before, nullptr);
-  raise(signal);  // comes when this handler has returned
+  raise(signal);  // delivered when this handler has returned
 }
 
-// exit() runs this on the thread that has called it. The study itself never does.
+// exit() runs this on the calling thread. The study itself never calls exit().
 void on_exit() {
   if (getpid() != g_program) return;
   const char* call = host::plugin_call_of_this_thread();
@@ -119,8 +120,8 @@ void ignore_broken_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 void stop_ignoring_children() { std::signal(SIGCHLD, SIG_DFL); }
 
-// A plugin that was loaded since the last call may have put handlers of its own in the place of these, and what exit()
-// runs of it comes before what was registered then.
+// This may be called again: a plugin that was loaded meanwhile may have replaced the signal handlers, and exit() runs
+// the functions that were registered last first.
 void name_plugins_that_crash() {
   g_program = getpid();
   std::atexit(on_exit);

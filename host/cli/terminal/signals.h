@@ -1,12 +1,12 @@
-// What can end a study from outside or from within a plugin, and the line that names it.
+// Signals and crashes that end a study, and the line that names the cause.
 //
-// Purpose: INT, TERM and HUP stop the study, the first time saving everything, the second time at once: what hangs then
-//   is left to die with this process. A plugin that does not answer is named. One that crashes this process or calls
-//   exit() in it ends it with one line that names plugin and event, and with status 4. CONT says that a shell has had
-//   the terminal meanwhile.
-// Threading: a StudyWatch is constructed and destroyed on the main thread, one at a time, before the study's own
-//   threads begin: they inherit that these signals are blocked, and a thread of the watch alone receives them.
-//   continued_since_last_asked() on any.
+// Purpose: the first INT, TERM or HUP stops the study and saves everything. The second ends the process at once, even
+//   if a trial or plugin hangs. A plugin that does not answer is named. If a plugin crashes this process or calls
+//   exit(), the process ends with status 4 and one line that names the plugin and the event. CONT means that a shell
+//   had the terminal meanwhile.
+// Threading: a StudyWatch is constructed and destroyed on the main thread, one at a time, before the study starts
+//   threads: they inherit the mask that blocks these signals, and only the watch's own thread receives them. Any thread
+//   may call continued_since_last_asked().
 #ifndef DSAT_CLI_TERMINAL_SIGNALS_H_
 #define DSAT_CLI_TERMINAL_SIGNALS_H_
 
@@ -19,23 +19,23 @@
 
 namespace dsat::cli {
 
-// A reader that goes away (head) is an error of write(), not the end of a study.
+// Makes a reader that goes away (head) an error of write() instead of the end of the program.
 void ignore_broken_pipes();
 
-// A program inherits that SIGCHLD is ignored, and the system would then forget how its children end.
+// The parent may have left SIGCHLD ignored. The system would then discard the exit statuses of our children.
 void stop_ignoring_children();
 
-// From now on a plugin that crashes this process or calls exit() in it ends it with status 4 and one line that names
-// plugin and call: also while it is loaded, before there is a study. Call it on the main thread.
+// From now on, if a plugin crashes this process or calls exit(), the process ends with status 4 and one line that names
+// the plugin and the call, even while the plugin is loaded. Call it on the main thread.
 void name_plugins_that_crash();
 
-// For signals that are to be blocked and waited for. nohup and shells that run jobs in the background ignore some of
-// them on purpose, and an ignored one that is blocked would come all the same.
+// Adds a signal that is to be blocked and waited for. nohup and shells that run background jobs ignore some signals on
+// purpose, and a blocked signal would arrive although it is ignored.
 void add_unless_ignored(sigset_t& signals, int signal);
 
 class StudyWatch {
  public:
-  // `resume_options`: what `dsat-host resume DIR` is to be given too, each after a blank.
+  // `resume_options`: further options for `dsat-host resume DIR`, each after a blank.
   explicit StudyWatch(host::Study& study, std::string resume_options = "");
   ~StudyWatch();
   StudyWatch(const StudyWatch&) = delete;
@@ -51,8 +51,8 @@ class StudyWatch {
   host::Study& study_;
   const std::string resume_options_;
   sigset_t watched_, before_;
-  int signals_ = -1, end_ = -1;                     // descriptors: a signal has come; the study has ended
-  int asked_ = 0;                                   // so many signals have come
+  int signals_ = -1, end_ = -1;                     // descriptors: readable on a signal; readable at the end
+  int asked_ = 0;                                   // number of signals so far
   std::chrono::steady_clock::time_point deadline_;  // after the second signal
   std::string reported_call_;                       // the plugin call that was last reported to hang
   struct sigaction before_continue_;

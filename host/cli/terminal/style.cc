@@ -1,5 +1,5 @@
-// Decides by the environment variables that programs agree upon: TERM, CI, NO_COLOR and the locale's.
-// Colours are the sixteen that every terminal has its own idea of, so that they suit light and dark ones.
+// Reads the usual environment variables: TERM, CI, NO_COLOR and the locale's. Colours are the sixteen that each
+// terminal defines itself, so they suit light and dark backgrounds.
 #include "terminal/style.h"
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What the terminal takes (a picture that moves, colours, line drawing), and lines with colours.
+// The abilities of the terminal (lines redrawn in place, colours, line drawing), and lines with colours.
 //
 // Threading: pure functions; style_of reads the environment. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_STYLE_H_
@@ -18,14 +18,14 @@ struct Style {
   bool drawing = false;  // characters beyond ASCII
 };
 
-// No terminal, TERM=dumb or none, CI set: plain lines.
+// Plain lines without a terminal, with TERM unset or "dumb", or with CI set.
 Style style_of(const Output& output);
 
 enum class Colour { plain, dim, bold, good, caution, bad };
 
 // A piece of a line in one colour.
 struct Span {
-  std::string text;  // printable: one_line() has been over what others wrote
+  std::string text;  // printable: text of others has gone through one_line()
   Colour colour = Colour::plain;
 };
 using StyledLine = std::vector<Span>;
@@ -33,7 +33,7 @@ using StyledLine = std::vector<Span>;
 size_t display_width(const StyledLine& line);
 // The bytes of a line, cut to `max_width` columns. Every colour ends where its span does.
 std::string render(const StyledLine& line, size_t max_width, bool colour);
-// All of it, without colours.
+// The whole line, without colours.
 std::string plain_text(const StyledLine& line);
 
 }  // namespace dsat::cli

@@ -1,5 +1,4 @@
-// Reads the fields and lets the C library count the days.
-// Times with another number of decimals are none of a journal's.
+// Reads the fields; timegm() counts the days. A journal's times have six decimals.
 #include "terminal/times.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Columns of fixed width, so that lines below each other can be compared; the value is followed by its distance to the
-// best. Colours repeat what the words say.
+// Columns have a fixed width, so that lines can be compared. The value is followed by its distance from the best.
+// Colours only repeat what the words say.
 #include "terminal/trial_line.h"
 
 #include <fmt/format.h>
@@ -71,7 +71,7 @@ std::string percent_better(double value, double reference, bool maximise) {
   const double ratio = maximise ? value / reference : reference / value;
   if (!std::isfinite(ratio)) return "-";
   const double percent = (ratio - 1) * 100;
-  // Ten times as fast is no matter of percent.
+  // A factor is easier to read than a percentage of four digits.
   return percent < 1000 ? fmt::format("{:+.1f} %", percent) : fmt::format("x {:.3g}", ratio);
 }
 

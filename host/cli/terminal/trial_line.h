@@ -1,4 +1,4 @@
-// One line for a trial that has ended: what was tried, what came of it, how far that is from the best until then.
+// One line for a trial that has ended: its configuration, its result, and the distance from the best so far.
 //
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_TRIAL_LINE_H_
@@ -15,7 +15,7 @@ namespace dsat::cli {
 struct TrialLineSettings {
   std::string metric;  // canonical name
   bool maximise = true;
-  int max_trials = 0;    // of the study: how wide its numbers get
+  int max_trials = 0;    // of the study; gives the width of trial numbers
   bool verbose = false;  // with peak, reason and note
 };
 
@@ -29,7 +29,7 @@ std::string percent_better(double value, double reference, bool maximise);
 StyledLine trial_line(const host::TrialRecord& trial, std::optional<double> best_before,
                       const TrialLineSettings& settings);
 
-// What a trial is for, where it is no ordinary one of the search: "profile", "your own", "again", "as trial 3".
+// The purpose of a trial that is not an ordinary trial of the search: "profile", "your own", "again", "as trial 3".
 std::string purpose_of(const host::TrialRecord& trial);
 
 }  // namespace dsat::cli

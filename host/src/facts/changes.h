@@ -11,7 +11,7 @@
 
 namespace dsat::host {
 
-// In the configuration's order.
+// The leaves are in the order of the configuration.
 std::vector<config::Leaf> leaves_without_autotuning(const Json& config);
 
 // Returns the user's own configuration as it was given, from a plan and the settings; an axis has its first value, as

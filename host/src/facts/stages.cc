@@ -48,7 +48,7 @@ std::vector<StageFacts> stage_facts(const StudyFacts& facts, const std::vector<T
   std::vector<StageFacts> list;
   for (auto& [number, stage] : stages) {
     stage.stage = number;
-    const int of_stage = number;  // a lambda of C++17 cannot capture a structured binding
+    const int of_stage = number;  // in C++17 a lambda cannot capture a structured binding
     const std::optional<uint64_t> trial = stage.best_trial ? stage.best_trial : [&]() -> std::optional<uint64_t> {
       const auto at = shown.find(of_stage);
       return at == shown.end() ? std::nullopt : std::optional<uint64_t>(at->second);

@@ -16,7 +16,7 @@ class DeviceMemory {
  public:
   explicit DeviceMemory(const Plan& plan);
 
-  // A trial has ended and reports the memory of its device, or nothing.
+  // Takes the memory that a trial reports at its end, if any.
   void learn(std::optional<uint64_t> reported);
 
   // The size that was given or reported, not the vendor's tool's.

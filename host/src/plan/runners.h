@@ -1,5 +1,5 @@
 // Chooses a study's runner and checks what it needs before the first trial. Only this file knows all runners.
-// Threading: control thread; asks Slurm's commands and waits. Errors: dsat::Error, one line.
+// Threading: control thread; runs Slurm's commands and waits for them. Errors: dsat::Error, one line.
 #ifndef DSAT_HOST_PLAN_RUNNERS_H_
 #define DSAT_HOST_PLAN_RUNNERS_H_
 

@@ -1,7 +1,7 @@
-// What a training command reveals before it is run: how many slots it takes and which configuration it names.
+// The slots and the configuration of a training command, from its words.
 //
-// Threading: pure functions; config_of_command() looks at files. Errors: none; for an unclear command the answer is
-// empty.
+// Threading: pure functions; config_of_command() looks for files. Errors: none; an unclear command gives an empty
+// answer.
 #ifndef DSAT_HOST_COMMAND_H_
 #define DSAT_HOST_COMMAND_H_
 
@@ -12,10 +12,10 @@
 
 namespace dsat::host {
 
-// The slots of one trial by the command's own flags, all nodes counted; nullopt: they leave it open.
+// The slots of one trial on all nodes, from the command's flags; nullopt: the flags do not fix them.
 std::optional<int> slots_of_command(const std::vector<std::string>& command);
 
-// The value of the command's configuration flag that is a file below `cwd` or ends in .json; empty: there is none.
+// The value of the command's configuration flag if it is a file below `cwd` or ends in .json; else empty.
 std::string config_of_command(const std::vector<std::string>& command, const std::filesystem::path& cwd);
 
 }  // namespace dsat::host

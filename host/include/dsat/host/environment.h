@@ -1,6 +1,6 @@
-// A process environment as a list of "NAME=value", and programs found by it.
+// A process environment as a list of "NAME=value", and the search for programs in its PATH.
 //
-// Threading: pure functions but for current_environment(), which reads this process's own. Errors: Status::invalid.
+// Threading: pure functions but for current_environment(), which reads that of this process. Errors: Status::invalid.
 #ifndef DSAT_HOST_ENVIRONMENT_H_
 #define DSAT_HOST_ENVIRONMENT_H_
 
@@ -16,14 +16,13 @@ namespace dsat::host {
 
 using Environment = std::vector<std::string>;
 
-// This process's own.
 Environment current_environment();
 
 std::optional<std::string> get_variable(const Environment& environment, std::string_view name);
 void set_variable(Environment& environment, std::string_view name, std::string_view value);
 
-// The program that `name` means: with a slash a path (relative to `cwd`), else the first executable file of that name
-// in PATH. Invalid: no such program, or one that may not be executed; the message names it and where it was sought.
+// The program `name`: a path (relative to `cwd`) if it has a slash, else the first executable file of that name in
+// PATH. Invalid: no such program, or it may not be executed; the message names it and the places searched.
 Result<std::filesystem::path> find_program(const std::string& name, const std::filesystem::path& cwd,
                                            const Environment& environment);
 

@@ -14,8 +14,7 @@ struct MetricInfo {
   bool maximise = true;
 };
 
-// A metric by its name or an alias (FLOPS, flops, fwd, bwd). Anything else is Status::invalid, with a list of the
-// names.
+// A metric by its name or an alias (FLOPS, flops, fwd, bwd). Another name is Status::invalid, with a list of the names.
 Result<MetricInfo> metric_info(std::string_view name);
 
 }  // namespace dsat::host

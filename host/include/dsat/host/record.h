@@ -1,4 +1,4 @@
-// A study as its journal records it: what `dsat-host show` prints and what observers receive.
+// The record of a study in its journal, which `dsat-host show` prints and observers receive.
 //
 // Threading: plain values. Units: bytes, microseconds, samples a second, FLOP/s; times are RFC 3339 UTC with exactly
 // six fractional digits.
@@ -29,43 +29,43 @@ struct TrialRecord {
   TrialKind kind = TrialKind::search;
   std::optional<uint64_t> duplicate_of;
   Json config;     // merged, without autotuning
-  Json overrides;  // what the strategy asked for
+  Json overrides;  // the keys that the strategy set
   std::string note;
   std::optional<Outcome> outcome;  // nullopt: waiting or running
   std::string reason;              // one line
   Json metrics;                    // canonical, or null
   std::optional<uint64_t> peak_bytes;
-  std::string peak_source;  // of peak_bytes: "metrics", "probe", "process" or "log"; empty: there is none
-  std::optional<uint64_t> peak_above_bytes;  // out of memory: what was allocated and wanted then
+  std::string peak_source;                   // of peak_bytes: "metrics", "probe", "process" or "log"; empty: no peak
+  std::optional<uint64_t> peak_above_bytes;  // out of memory: the bytes allocated and requested at that moment
   uint64_t allocator_retries = 0;            // 0: none, or unknown
-  std::vector<std::string> slots;            // ids of the devices it ran on
+  std::vector<std::string> slots;            // ids of its devices
   uint32_t attempt = 0;                      // 0: never started
   std::string submitted_at, started_at, ended_at;
   bool started() const { return attempt > 0; }
 };
 
-// The object that `show --json` has in its `trials`.
+// An element of `trials` in `show --json`.
 Json to_json(const TrialRecord& trial);
 
-// How a study stands; `status` of --json.
+// The status of a study; `status` of --json.
 enum class StudyStatus { running, completed, no_best, interrupted, failed };
 const char* to_string(StudyStatus status);
 
 struct BestRecord {
   uint64_t trial = 0;
-  Json config;   // ready to train with: what best_ds_config.json holds
+  Json config;   // the contents of best_ds_config.json
   Json metrics;  // canonical; the mean over the trials of this configuration
   double metric = 0;
-  std::string why;  // empty, or why it is not the luckiest single measurement
+  std::string why;  // why the best single measurement was not chosen; empty: it was
 };
 
-// How much better the best is than the user's own configuration: the ratio of their metrics, turned so that above 1 is
-// better. A measurement of each alone gives no interval.
+// The gain of the best over the user's own configuration: the ratio of their metrics, inverted where smaller is better,
+// so that above 1 is better. One measurement of each gives no interval.
 struct Gain {
   double ratio = 1;
   std::optional<double> low, high;  // the 95 % interval
   uint64_t baseline = 0;            // the first trial that measured the user's own configuration
-  // What it was made of: the geometric mean of the metric, and of how many measurements; 0: a journal of an older host.
+  // The geometric mean of the metric over a number of measurements.
   struct Side {
     double value = 0;
     int measurements = 0;
@@ -74,12 +74,12 @@ struct Gain {
   int left_out = 0;  // measurements of the best that were made before its choice
 };
 
-// What one optimizer step of the best takes by the clock, and what the engine takes of it: DeepSpeed's metrics leave
-// out what the script does between the engine's calls.
+// The wall time of one optimizer step of the best configuration, and the engine's share of it. DeepSpeed's metrics
+// leave out the time of the script between the engine's calls.
 struct EndToEnd {
   double wall_us = 0, engine_us = 0;
-  std::optional<double> ratio;  // of its samples a second by the clock to those of the user's own configuration
-  // Clearly more than the engine's time: a comparison of engine times says little of the training.
+  std::optional<double> ratio;  // of its samples per second of wall time to those of the user's own configuration
+  // True: the wall time is clearly longer than the engine's, so engine times say little about the training.
   bool is_script_bound() const { return wall_us > 1.25 * engine_us && wall_us > engine_us + 2000; }
 };
 
@@ -107,10 +107,10 @@ struct StudyRecord {
 
 // `show DIR --json`.
 Json to_json(const StudyRecord& record);
-// The same with an empty list of trials.
+// As above, with an empty list of trials.
 Json to_json_without_trials(const StudyRecord& record);
 
-// Reads a run directory, live or ended, without changing it (it may lie on read-only media).
+// Reads the run directory of a running or ended study without changing it; it may be on read-only media.
 Result<StudyRecord> read_study(const std::filesystem::path& dir);
 
 }  // namespace dsat::host

@@ -1,7 +1,7 @@
-// What a user does when something died: the best that was found, written again; a damaged journal, examined and mended.
+// Functions for a study whose host died: write the best again, examine a journal, mend a damaged journal.
 //
-// Threading: plain functions; one study at a time. Errors: as Result; Status::invalid for a folder without a study and
-// for a trial that does not exist. None of them runs a trial or loads a plugin.
+// No function here runs a trial or loads a plugin. Threading: plain functions; one study at a time. Errors: Result;
+// Status::invalid for a folder without a study and for a trial that does not exist.
 #ifndef DSAT_HOST_RESCUE_H_
 #define DSAT_HOST_RESCUE_H_
 
@@ -18,29 +18,29 @@ namespace dsat::host {
 
 struct BestOutput {
   BestRecord best;
-  std::string metric;                          // its name
-  std::string command;                         // that trains with it; empty: the study has none
-  std::vector<std::filesystem::path> written;  // empty: a host works on the study, and its files are current
-  std::string why_not_written;                 // the folder cannot be written, say
+  std::string metric;                          // the name of the metric
+  std::string command;                         // trains with the best; empty: the study has no command
+  std::vector<std::filesystem::path> written;  // empty: the study is running, and its files are current
+  std::string why_not_written;                 // for example, the folder is read-only
 };
 
-// The study's best, or the configuration of one completed trial, from the journal; best_ds_config.json and the files
-// beside it are written again.
+// Reads the study's best, or the configuration of one completed trial, from the journal. Writes best_ds_config.json and
+// the files beside it again.
 Result<BestOutput> write_best(const std::filesystem::path& dir, std::optional<uint64_t> trial);
 
 struct CheckReport {
-  size_t trials = 0, events = 0;      // that are whole
-  std::vector<std::string> findings;  // one line for each thing that is wrong; empty: the journal is sound
-  std::vector<std::string> mended;    // what repair_study did about it
+  size_t trials = 0, events = 0;      // numbers of sound ones
+  std::vector<std::string> findings;  // one line for each damage; empty: the journal is sound
+  std::vector<std::string> mended;    // one line for each repair
   bool sound() const { return findings.empty(); }
 };
 
-// Reads all of the journal and compares its rows. Changes nothing.
+// Reads the whole journal and compares its rows. Changes nothing.
 Result<CheckReport> check_study(const std::filesystem::path& dir);
 
-// Makes a sound journal out of what can be read: events up to the last whole turn, and every trial that can be read,
-// even if the event that asked for it is lost. The damaged file stays beside it as dsat.db.damaged-N. A sound journal
-// is left alone.
+// Makes a sound journal of the rows that can be read: the events up to the last whole turn, and every trial, even if
+// the event of its request is lost. The damaged file stays beside it as dsat.db.damaged-N. A sound journal is left
+// alone.
 Result<CheckReport> repair_study(const std::filesystem::path& dir);
 
 }  // namespace dsat::host

@@ -1,11 +1,11 @@
-// The settings of a study, in groups. Each group is a struct and the one table of its fields.
+// The settings of a study, in groups. Each group is a struct with a table of its fields.
 //
 // Purpose: StudyOptions, the plan of a study, its runner, the journal and the command line share these structs. A table
-//   gives each field its key in the journal (and in `show --json`), its option of dsat-host and the text of its help;
-//   readers and writers are visitors of the tables. A new setting is one field and one row, and a line in
-//   host/cli/commands/host_options.cc where it has an option.
+//   gives each field its key in the journal (and in `show --json`), its option and the option's help. Readers and
+//   writers are visitors of the tables. A new setting is one field and one row, and a line in
+//   host/cli/commands/host_options.cc if it has an option.
 // Use: GROUP::visit(group, visitor) calls visitor(const Setting&, field) for every field, in the order of the help.
-// Threading: plain values. Units: bytes; times are milliseconds. Errors: none here; whoever reads a value checks it.
+// Threading: plain values. Units: bytes; times are milliseconds. Errors: none; the reader of a value checks it.
 #ifndef DSAT_HOST_SETTINGS_H_
 #define DSAT_HOST_SETTINGS_H_
 
@@ -23,14 +23,14 @@ namespace dsat::host {
 
 // A row of a table.
 struct Setting {
-  const char* key;                 // in the journal; nullptr: it is not kept
-  const char* option = nullptr;    // on the command line, without dashes; nullptr: it has none
-  const char* other = nullptr;     // a further spelling of the option, dashes included
-  const char* value_name = "";     // what the help shows as its value
-  const char* fallback = nullptr;  // what the help shows as its default; nullptr: the field's own default
+  const char* key;                 // in the journal; nullptr: the journal does not keep the field
+  const char* option = nullptr;    // on the command line, without dashes; nullptr: no option
+  const char* other = nullptr;     // a further spelling of the option, with dashes
+  const char* value_name = "";     // the value in the help
+  const char* fallback = nullptr;  // the default in the help; nullptr: the field's own default
   const char* help = "";
   int64_t least = 1;            // of numbers
-  const char* words = nullptr;  // what the option takes in place of a number or a text: "auto", "keep|copy"
+  const char* words = nullptr;  // words that the option takes in place of a number or text: "auto", "keep|copy"
   bool is_in_old_plans = true;  // false: journals of earlier versions do not have it, which means the default
 };
 
@@ -50,15 +50,15 @@ inline Setting later_setting(const char* key) {
 // The first failure of a trial may be the machine's fault; the second one hardly ever is.
 inline constexpr int kDefaultMaxRestarts = 1;
 
-// What a study may spend.
+// The limits of a study.
 struct StudyLimits {
   int max_trials = 50;
   std::optional<int> early_stopping;  // end after so many trials of the searcher without a better one
   int max_concurrent_trials = 16;
   std::optional<int> max_slots;  // of all running trials together
   std::optional<std::chrono::milliseconds> time_budget;
-  std::optional<int> max_restarts;    // of a trial that failed; nullopt: kDefaultMaxRestarts; a plan always has it
-  std::optional<int> profile_trials;  // nullopt: as the searcher wants, else 3; a plan always has it
+  std::optional<int> max_restarts;    // of a failed trial; nullopt: kDefaultMaxRestarts; a plan always has it
+  std::optional<int> profile_trials;  // nullopt: the searcher's number, else 3; a plan always has it
   std::string budget;                 // device-hours of all trials together: "40gpuh"; empty: no such limit
 
   template <class Self, class Visitor>
@@ -88,11 +88,11 @@ struct StudyLimits {
   }
 };
 
-// What a study measures beside the search: docs/own-configuration.md. Journals of earlier versions have none of it.
+// The measurements of a study beside the search: docs/own-configuration.md.
 struct Comparison {
   bool baseline = true;       // measure the user's own configuration
   std::optional<int> finals;  // trials kept for measuring the finalists again; nullopt: by max_trials
-  int verify_steps = 0;       // that the best trains further before it is handed back; 0: none
+  int verify_steps = 0;       // further steps that the best trains before the study ends; 0: none
   double memory_margin = 0;   // share of a device's memory that the best must leave free, from 0 to below 1
 
   template <class Self, class Visitor>
@@ -112,7 +112,7 @@ struct Comparison {
   }
 };
 
-// When a trial is ended from outside.
+// The times after which a trial is ended.
 struct TrialTimeouts {
   std::chrono::milliseconds trial_timeout{std::chrono::minutes(30)};
   std::chrono::milliseconds no_progress_timeout{std::chrono::minutes(10)};
@@ -127,7 +127,7 @@ struct TrialTimeouts {
   }
 };
 
-// Which plugins run in a process of their own (docs/plugins-apart.md).
+// The plugins that run in a process of their own (docs/plugins-apart.md).
 enum class Isolation {
   third_party,  // those that do not come with dsat
   none,
@@ -153,10 +153,10 @@ struct PluginProcesses {
   }
 };
 
-// What is optimised, and over which ZeRO stages.
+// The metric to optimise, and the ZeRO stages to search.
 struct SearchTarget {
   std::string metric = "FLOPS_per_gpu";  // or an alias; canonical in a plan
-  std::vector<int> zero_stages;          // empty: those that the searcher wants, else 1, 2 and 3; a plan has some
+  std::vector<int> zero_stages;          // empty: the searcher's stages, else 1, 2 and 3; never empty in a plan
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -170,7 +170,7 @@ struct SearchTarget {
   }
 };
 
-// Which batch sizes may be tried, and which further keys.
+// Bounds of the batch sizes.
 struct BatchBounds {
   std::optional<int64_t> global_batch, max_train_batch_size;
   int64_t min_micro_batch = 1;
@@ -191,10 +191,10 @@ struct BatchBounds {
   }
 };
 
-// What else a search depends on.
+// Other settings of the search.
 struct SearchSettings {
   uint64_t seed = 42;
-  // false: tune stage, micro batch and what configuration and space file list, nothing else
+  // false: tune only the stage, the micro batch, and the keys that the configuration and the space file list
   bool default_axes = true;
 
   template <class Self, class Visitor>
@@ -204,9 +204,9 @@ struct SearchSettings {
   }
 };
 
-// The slots of a study and of a trial, as they are asked for. A plan holds what was found instead.
+// The slots that the user asks for, of a study and of a trial. A plan has the slots that were found.
 struct SlotOptions {
-  std::optional<int> slots;              // nullopt: found, see docs/trial.md
+  std::optional<int> slots;              // nullopt: all that are found (docs/trial.md)
   std::optional<int> slots_per_trial;    // nullopt: the command's own flag, else all
   std::vector<int> num_gpus, num_nodes;  // GPUs of each node, and nodes, of a trial; several values are searched
   // Several hosts, as DeepSpeed's users name them (docs/resources.md). Empty: the launcher's own flags in the command.
@@ -233,15 +233,15 @@ struct SlotOptions {
   }
 };
 
-// Where trials run if they are not processes of this machine: docs/slurm.md, docs/runners.md.
+// Settings for trials on other machines: docs/slurm.md, docs/runners.md.
 struct ClusterOptions {
-  std::string runner;  // "local", "pilot", "slurm", "prefix"; empty in options: by where dsat runs; a plan has one
+  std::string runner;  // "local", "pilot", "slurm", "prefix"; empty: chosen by the environment; never empty in a plan
   std::string runner_command;  // of "prefix": reaches a host, as 'ssh {host}'
   std::string partition, account, qos, constraint, gres, job_time;
   std::vector<std::string> slurm_options;  // words of sbatch
   std::string slurm_launch;                // command, srun, deepspeed, torchrun; empty: by the command
-  std::string token;                       // unique to the study: how its jobs are named
-  bool has_gpus = false;                   // trials have GPUs, so their jobs ask for devices
+  std::string token;                       // part of the names of the study's jobs, unique to the study
+  bool has_gpus = false;                   // trials have GPUs, so their jobs request devices
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -273,9 +273,9 @@ struct ClusterOptions {
   }
 };
 
-// How a trial is measured.
+// The measurement of a trial.
 struct TrialMeasurement {
-  std::optional<uint64_t> device_memory_bytes;       // nullopt: as the trial reports
+  std::optional<uint64_t> device_memory_bytes;       // nullopt: as trials report
   int start_profile_step = 3, end_profile_step = 5;  // the optimizer steps that are measured, both included
   std::vector<std::string> oom_patterns{};           // regular expressions: lines that mean out of memory
 
@@ -299,7 +299,7 @@ struct TrialMeasurement {
 
 enum class TrialCwd { keep, copy };
 
-// How a trial's command runs.
+// The command of a trial: its folder, files, variables and hyperparameters.
 struct TrialSetup {
   std::filesystem::path cwd;  // where the command runs; empty: the current folder; absolute in a plan
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // config key -> flag of the command
@@ -307,10 +307,10 @@ struct TrialSetup {
   std::vector<std::filesystem::path> includes;  // with TrialCwd::copy: files and folders copied beside those of cwd
   bool probe = true;                            // measure memory in the trials' Python processes (docs/probe.md)
   // For a study that an experiment file describes (docs/trial.md).
-  bool config_by_environment = false;  // ds_config (none: config_overwrites alone) is the configuration, and the
-                                       // command need not name it: the script reads DSAT_DS_CONFIG or DSAT_HPARAMS
-  std::vector<std::string> variables;  // "NAME=value" for every trial; kept in the journal, as `environment` is not
-  Json hyperparameters;                // an object: every trial finds its own in the file DSAT_HPARAMS; null: none
+  bool config_by_environment = false;  // the configuration is ds_config, or config_overwrites alone; the script reads
+                                       // DSAT_DS_CONFIG or DSAT_HPARAMS, so the command need not name a file
+  std::vector<std::string> variables;  // "NAME=value" for every trial; the journal keeps them, but not `environment`
+  Json hyperparameters;                // an object, which each trial gets in the file DSAT_HPARAMS; null: none
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {

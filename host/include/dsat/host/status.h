@@ -1,4 +1,4 @@
-// How the public functions of the host library report an error: by value, never by exception.
+// The result of the host library's public functions, which report errors by value and never by exception.
 #ifndef DSAT_HOST_STATUS_H_
 #define DSAT_HOST_STATUS_H_
 
@@ -8,7 +8,7 @@
 
 namespace dsat::host {
 
-// Success, or one line: what is wrong, where, what to do.
+// Success, or an error in one line: what is wrong, where, what to do.
 class [[nodiscard]] Status {
  public:
   enum class Code {
@@ -30,7 +30,7 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-// A value, or why there is none.
+// A value, or the Status that explains why there is none.
 template <class T>
 class [[nodiscard]] Result {
  public:

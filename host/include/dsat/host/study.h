@@ -1,11 +1,10 @@
-// Running a study: options in, events and a result out.
+// Runs a study: takes options, reports events and returns a result.
 //
-// Purpose: the library behind dsat-host, for programs that embed the search. It never prints, never aborts, throws
-//   nothing, and leaves signals alone. It must not run where SIGCHLD is ignored: the end of a trial would be lost, so
-//   create() and resume() refuse it.
-// Threading: Study::run starts the study's control thread and waits for it; Observer is called on that thread, one
-//   call at a time. request_stop is legal from any thread, at any time, from a signal handler too.
-// Ownership: a Study owns its plugins, trials and journal; when run returns no trial process is left.
+// Purpose: the library of dsat-host, for programs that embed the search. It never prints, aborts or throws, and leaves
+//   signals alone. create() and resume() fail if SIGCHLD is ignored, because the end of a trial would be lost.
+// Threading: Study::run starts the study's control thread and waits for it. Observer is called on that thread, one call
+//   at a time. Any thread and any signal handler may call request_stop at any time.
+// Ownership: a Study owns its plugins, trials and journal. When run returns, no process of a trial is left.
 #ifndef DSAT_HOST_STUDY_H_
 #define DSAT_HOST_STUDY_H_
 
@@ -28,16 +27,16 @@ namespace dsat::host {
 
 struct StrategyChoice {
   std::string plugin;             // a path, or a bare name
-  Json options = Json::object();  // {name: text as typed, or a JSON value}; unknown names are refused
+  Json options = Json::object();  // {name: text as typed, or a JSON value}; an unknown name is an error
 };
 
-// A configuration file that the caller has read: the study does not read it again, since a pipe gives its bytes once.
+// A configuration file that the caller has read. The study does not read it again, because a pipe gives its bytes once.
 struct ReadConfiguration {
-  std::filesystem::path file;  // as ds_config or the command names it, below cwd
+  std::filesystem::path file;  // the path that ds_config or the command names, below cwd
   Json content;
 };
 
-// All that a study can be asked for. The groups of settings are its bases: options.max_trials is that of StudyLimits.
+// All options of a study. The groups of settings are its base classes: options.max_trials is StudyLimits::max_trials.
 struct StudyOptions : StudyLimits,
                       Comparison,
                       TrialTimeouts,
@@ -50,8 +49,8 @@ struct StudyOptions : StudyLimits,
                       TrialSetup,
                       PluginProcesses {
   std::vector<std::string> command;      // the user's training command
-  std::vector<std::string> environment;  // "NAME=value"; empty: this process's own
-  std::string name;                      // of the study; empty: the script's or the program's
+  std::vector<std::string> environment;  // "NAME=value"; empty: that of this process
+  std::string name;                      // of the study; empty: the name of the script or program
 
   StrategyChoice searcher;
   StrategyChoice profiler{"profiler", Json::object()};
@@ -60,40 +59,40 @@ struct StudyOptions : StudyLimits,
   std::optional<ReadConfiguration> already_read;
   std::optional<std::filesystem::path> space_file;
   Json config_overwrites;  // merged over the configuration, leaf by leaf; null: nothing
-  Json experiment;         // kept with the study for whoever reads it; null: nothing
+  Json experiment;         // the experiment file, kept for the script; null: nothing
 
   std::filesystem::path output_dir;  // empty: dsat-results/<name>
-  bool replace_study = false;        // one that lies in output_dir is deleted first, unless another host works on it
+  bool replace_study = false;        // delete a study in output_dir first, unless another host runs it
   std::filesystem::path launcher;    // dsat-launch; empty: beside this program, else <libexecdir>/dsat
 
-  // Trials are simulated: no command is needed, none is run, and times are virtual.
+  // With a value, trials are simulated: no command is needed or run, and times are virtual.
   std::optional<Simulation> simulation;
 };
 
-// What may change when a study is taken up again.
+// The options that may change when a study is resumed.
 struct ResumeOptions {
   std::optional<int> max_trials, max_concurrent_trials;
   std::optional<std::chrono::milliseconds> time_budget;
-  // Does a study that ended for want of time go on with a time budget that is no longer than the one it had?
+  // Does a study whose time budget is spent continue if the new time budget is not longer?
   bool same_time_goes_on = true;
-  std::chrono::milliseconds time_used{0};  // of the time budget, by a process that this one takes the place of
-  std::string budget;  // device-hours of all trials, those that have ended included; empty: as before
-  std::optional<std::chrono::milliseconds> plugin_timeout;  // of one call of a plugin that runs apart
+  std::chrono::milliseconds time_used{0};  // time of the budget that the process before this one has used
+  std::string budget;                      // device-hours of all trials, with those that have ended; empty: as before
+  std::optional<std::chrono::milliseconds> plugin_timeout;  // of one call into a plugin's own process
   std::optional<uint64_t> plugin_memory_bytes;              // of its process
-  // This searcher takes the search over: all trials that have ended are observations to it. The earlier one is not
+  // This searcher continues the search; all trials that have ended become its observations. The earlier searcher is not
   // loaded.
   std::optional<StrategyChoice> searcher;
-  bool accept_changed_plugins = false;   // a plugin's file may be another one than when the study was started
-  std::vector<std::string> environment;  // empty: this process's own
+  bool accept_changed_plugins = false;   // a plugin's file may have changed since the study was started
+  std::vector<std::string> environment;  // empty: that of this process
   std::filesystem::path launcher;
 };
 
-// The configuration file that a command names, as a study would find it, relative to `cwd`; nullopt: none, or several.
+// The configuration file that a command names, relative to `cwd`, as a study would find it; nullopt: none, or several.
 std::optional<std::filesystem::path> config_file_of(const std::vector<std::string>& command,
                                                     const std::filesystem::path& cwd);
 
-// Receives what happens, in order. Override the methods that you need. What they throw is dropped, and the first time
-// passed to on_log: the study goes on.
+// Receives the events of a study, in order. Override the methods that you need. An exception of theirs does not end the
+// study; the first one is passed to on_log.
 class Observer {
  public:
   enum class Severity { debug, info, warning, error };
@@ -104,7 +103,7 @@ class Observer {
   virtual void on_trial_ended(const TrialRecord&) {}
   virtual void on_profile(const Json& /*profile*/) {}
   virtual void on_best(const BestRecord&) {}
-  // The study has ended and is written. The journal is closed when this returns: whoever reads it ends that here.
+  // The study has ended and is written. The journal is closed when this returns, so stop reading it here.
   virtual void on_closing() {}
 };
 
@@ -116,27 +115,27 @@ struct StudyResult {
   std::optional<EndToEnd> end_to_end;
   std::map<Outcome, int> counts;
   std::filesystem::path dir;
-  std::string metric;  // its canonical name
+  std::string metric;  // canonical name
 };
 
-// A Study owns its run directory from create() or resume() to its destruction: no other program, and no second Study of
-// this one, can take the directory up before that, even after run() has returned.
+// A Study owns its run directory from create() or resume() to its destruction, even after run() has returned. Until
+// then no other program and no other Study of this one can use the directory.
 class Study {
  public:
-  // Checks everything that can be checked without running a trial; on an error nothing was run and nothing written.
+  // Checks everything that can be checked without a trial. After an error nothing has been run or written.
   static Result<std::unique_ptr<Study>> create(StudyOptions options);
-  // Takes up the study in `dir`. If another host works on it: Status::invalid.
+  // Resumes the study in `dir`. Status::invalid if another host runs it.
   static Result<std::unique_ptr<Study>> resume(const std::filesystem::path& dir, ResumeOptions options);
   ~Study();
 
   // Runs the study to its end. May be called once.
   StudyResult run(Observer& observer);
 
-  // First call: stop the trials, save, return with `interrupted`; second: the same without grace. [any-thread]
+  // The first call stops the trials, saves, and returns `interrupted`; the second does so without grace. [any-thread]
   void request_stop() noexcept;
 
   const std::filesystem::path& dir() const;
-  // The settings as resolved: slots, data-parallel size, stages, plugins; `study` of `show --json`.
+  // The resolved settings: slots, data-parallel size, stages, plugins; `study` of `show --json`.
   const Json& settings() const;
 
   class Impl;

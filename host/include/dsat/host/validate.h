@@ -1,6 +1,6 @@
-// Is a plugin fit for use? Tries it in many ways, each in a process of its own.
+// Checks whether a plugin is fit for use, each check in a process of its own.
 //
-// Threading: one thread. Errors: Status::invalid: there is no such file, or the checks cannot be run.
+// Threading: one thread. Errors: Status::invalid if there is no such file, or the checks cannot be run.
 #ifndef DSAT_HOST_VALIDATE_H_
 #define DSAT_HOST_VALIDATE_H_
 
@@ -19,13 +19,13 @@ const char* to_string(CheckStatus status);
 
 struct CheckResult {
   std::string check;     // "determinism"
-  std::string strategy;  // of the library; empty: the check is of the library itself
+  std::string strategy;  // a strategy of the library; empty: the check is about the library
   CheckStatus status = CheckStatus::passed;
-  std::string reason;  // one line; empty where it passed and there is nothing to add
+  std::string reason;  // one line; empty if the check passed without a remark
 };
 
-// Calls back after each check. A library that cannot be loaded is not checked any further. `host_options`: names
-// without dashes that the program's own options have, and that a plugin's had better not.
+// Calls `on_result` after each check. A library that cannot be loaded is not checked further. `host_options`: names,
+// without dashes, of the program's own options, which options of a plugin should avoid.
 Status validate_plugin(const std::filesystem::path& file, const PluginProcesses& processes,
                        const std::function<void(const CheckResult&)>& on_result,
                        const std::vector<std::string>& host_options = {});
