@@ -1,5 +1,5 @@
-// One JSON file a key, named by the key's hash; the key itself is inside, so that a collision is noticed. A cache that
-// cannot be written is no failure of the run.
+// One JSON file a key, named by the key's hash. The file contains the key, so that a collision is noticed. A run goes
+// on if its cache cannot be written.
 #include "search/cache.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
-// Results of earlier runs: scores and optima. A score depends on the searcher's file, the profiler's, the surface, the
-// seed and the budgets: what has not changed is not run again. A damaged or foreign file is as good as none.
-// Threading: several threads may use it, each with keys of its own. Errors: file_hash alone throws dsat::Error.
+// Scores and optima of earlier runs. A score depends on the files of searcher and profiler, the surface, the seed and
+// the budgets, and is reused while these are the same. A damaged or foreign file is ignored.
+// Threading: several threads may use it, each with its own keys. Errors: only file_hash throws dsat::Error.
 #ifndef DSAT_BENCH_SEARCH_CACHE_H_
 #define DSAT_BENCH_SEARCH_CACHE_H_
 
@@ -23,10 +23,10 @@ class Cache {
   std::filesystem::path folder_;
 };
 
-// Hashes a file's content; a missing one is an Error.
+// The hash of a file's content. Throws Error if it is missing.
 std::string file_hash(const std::filesystem::path& file);
 
-// A hash of what a surface answers at some hundred points of its space: surfaces that agree there count as the same.
+// A hash of the surface's answers at some hundred points of its space. Surfaces with equal hashes count as the same.
 std::string fingerprint(const Surface& surface, const config::Space& space);
 
 }  // namespace dsat::bench

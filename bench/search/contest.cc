@@ -1,5 +1,5 @@
-// Loads the plugins, prepares each scenario (optimum, fingerprint), and spreads pairs of scenario and searcher over the
-// threads. Scores that the cache has are not run again.
+// Loads the plugins, prepares each scenario (optimum, fingerprint), and runs pairs of scenario and searcher on the
+// threads. Cached scores are not computed again.
 #include "search/contest.h"
 
 #include <dlfcn.h>
@@ -24,12 +24,12 @@
 namespace dsat::bench {
 namespace {
 
-// Raise it whenever the rules of a study change here, or what is kept of one: no kept score outlives that.
+// To be raised with each change of a study's rules here, or of the contents of a score, so that cached scores expire.
 constexpr const char* kRules = "rules 3";
 
 bool is_optuna(const std::string& searcher) { return searcher.rfind("optuna-", 0) == 0; }
 
-// A plugin with options of its own, compared under a name of its own.
+// A plugin with options, compared under its own name.
 struct Variant {
   std::string plugin;
   Json options = Json::object();
@@ -64,7 +64,7 @@ class Library {
   std::string hash_;
 };
 
-// What a configuration changes in the user's own: "stage 2, micro batch 12, reduce_bucket_size 5000000".
+// The changes of a configuration to the user's own: "stage 2, micro batch 12, reduce_bucket_size 5000000".
 std::string overrides_of(const Surface& surface, const Json& config) {
   if (config.is_null()) return "nothing";
   const SurfacePoint point = point_of(config);
@@ -86,8 +86,7 @@ struct ContestScenario {
   std::string fingerprint;
 };
 
-// What another choice would have gained: regrets with the best micro batch for the same values, and with the best
-// values in each stage.
+// The regrets of other choices: with the best micro batch for the same values, and with the best values of each stage.
 std::string missing_of(const ContestScenario& scenario, const Json& config) {
   const auto regret = [&](const config::Space& space) {
     return regret_percent(find_optimum(*scenario.surface, space).throughput, scenario.optimum.throughput);
@@ -106,7 +105,8 @@ std::string missing_of(const ContestScenario& scenario, const Json& config) {
   return fmt::format("regret could be {} with the same values{}", arm, stages);
 }
 
-// Each trial: measured speed, true regret, true share of the usable memory, overrides and why it was proposed.
+// Describes each trial: measured speed, true regret, true share of the usable memory, overrides, and the searcher's
+// note.
 std::string trace_of(const ContestScenario& scenario, const std::string& searcher, uint64_t seed, const StudyRun& run) {
   const Surface& surface = *scenario.surface;
   const auto regret = [&](const Json& config) {
@@ -116,7 +116,7 @@ std::string trace_of(const ContestScenario& scenario, const std::string& searche
                                  surface.name, half_of(surface), seed, surface.about, scenario.optimum.throughput,
                                  scenario.optimum.overrides.dump());
   for (const TrialLog& trial : run.trials) {
-    const bool measured = trial.throughput > 0;  // not where it asked for model information
+    const bool measured = trial.throughput > 0;  // false for a model-information trial
     const double memory = surface.truth(point_of(trial.config)).peak_bytes;
     text += fmt::format("{:3}{} {:<13} measured {:>9} regret {:>6} memory {:6.1f} %  {}\n    {}\n", trial.id,
                         trial.repeat ? "r" : " ", outcome_name(trial.outcome),
@@ -132,7 +132,7 @@ std::string trace_of(const ContestScenario& scenario, const std::string& searche
   return text + (run.best.is_null() ? "" : missing_of(scenario, run.best) + "\n") + "\n";
 }
 
-// As many trials of the profile as the searcher wants: the host grants that where the user gives no number.
+// The number of profile trials that the searcher asks for. The host grants it if the user gives no number.
 int64_t profile_trials_of(const dsat_factory& searcher) {
   const char* wanted = searcher.descriptor(0)->study_json;
   return Json::parse(wanted == nullptr ? "{}" : wanted).value("profile_trials", Limits().profile_trials);
@@ -164,7 +164,7 @@ class Contest {
   }
 
  private:
-  // Runs work(0..count) on as many threads as jobs; the first failure is thrown when all have ended.
+  // Runs work(0) to work(count - 1) on `jobs` threads. Throws the first failure when all threads have ended.
   void spread(size_t count, const std::function<void(size_t)>& work) {
     std::atomic<size_t> next{0};
     std::exception_ptr failure;
@@ -203,7 +203,7 @@ class Contest {
     for (const std::string& name : options_.searchers) results_[index].entries.push_back({name, {}});
   }
 
-  // Both halves of a surface have the same one.
+  // The optimum is the same for both halves of a surface.
   Optimum optimum_of(const Surface& surface, const config::Space& space) const {
     const std::string key = fmt::format("{}, optimum, {} {} up to {}", kRules, surface.name,
                                         fingerprint(silent(surface), space), surface.max_micro_batch);
@@ -217,7 +217,7 @@ class Contest {
   void play(size_t index, size_t searcher) {
     const ContestScenario& scenario = scenarios_[index];
     std::vector<SeedScore> seeds;
-    std::unique_ptr<OptunaProcess> optuna;  // started when a seed is not in the cache
+    std::unique_ptr<OptunaProcess> optuna;  // started for the first seed that is not cached
     for (int i = 0; i < options_.seeds; ++i) {
       const uint64_t seed = static_cast<uint64_t>(options_.first_seed + i);
       const std::string key = key_of(scenario, searcher, seed);
@@ -256,7 +256,7 @@ class Contest {
     const ProfileRun profile = run_profile(profiler_.factory(DSAT_PROFILER_FACTORY), setting);
     SeedScore score;
     if (!profile.error.empty()) {
-      // A study that ends here hands nothing back, with any budget.
+      // A study without a profile hands nothing back, with any budget.
       StudyRun run;
       run.trials = profile.trials;
       run.wall_s = run.profile_s = profile.wall_s;
@@ -268,7 +268,7 @@ class Contest {
       return score;
     }
     if (optuna != nullptr) {
-      // It does not know its budget: the shorter studies are the beginnings of the longest.
+      // Optuna does not know its budget, so a shorter study is the beginning of the longest.
       OptunaStudy study(*optuna, name.substr(7), options_.optuna_oom, setting, profile);
       const StudyRun run = run_ask_tell(study, setting, profile);
       add_study(score, *scenario.surface, scenario.optimum.throughput, run, setting.max_trials, setting.concurrency);

@@ -18,12 +18,12 @@ struct ContestOptions {
   int first_seed = 1;
   int concurrency = 1;
   std::vector<int> budgets{8, 16, 20, 32, 64};
-  std::filesystem::path plugins;  // the folder
-  std::filesystem::path cache;    // empty: none
+  std::filesystem::path plugins;  // folder
+  std::filesystem::path cache;    // folder; empty: no cache
   std::string python = "/usr/bin/python3";
-  std::string optuna_oom = "pruned";  // how an out-of-memory trial is reported to Optuna: pruned, failed or zero
+  std::string optuna_oom = "pruned";  // report of an out-of-memory trial to Optuna: pruned, failed or zero
   int jobs = 1;
-  // Every trial of the longest study of each seed goes there, "-" is stdout; nothing is taken from the cache.
+  // File for every trial of the longest study of each seed; "-" is stdout. With a trace the cache is not used.
   std::string trace;
   Json searcher_options = Json::object();  // name -> options
 };
@@ -34,13 +34,13 @@ struct SearcherResult {
 };
 struct ScenarioResult {
   std::string name, family, about;
-  bool reports_peak = true;  // its trials report their peak memory
+  bool reports_peak = true;  // trials report their peak memory
   double optimum = 0;        // samples a second
   Json best_overrides;
-  std::vector<SearcherResult> entries;  // in the order of the searchers
+  std::vector<SearcherResult> entries;  // in the order of ContestOptions::searchers
 };
 
-// Reports its progress on stderr. Throws dsat::Error when a plugin is missing or fails.
+// Reports its progress on stderr. Throws dsat::Error if a plugin is missing or fails.
 std::vector<ScenarioResult> run_contest(const ContestOptions& options);
 
 }  // namespace dsat::bench

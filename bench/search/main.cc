@@ -1,5 +1,5 @@
-// bench_search: all searchers side by side on simulated jobs; docs/bench-search.md says how to read its tables.
-// Reads the command line, chooses scenarios and searchers, runs the contest, and prints or writes its results.
+// bench_search: compares all searchers on simulated jobs; docs/bench-search.md explains its tables. This file reads the
+// command line, chooses scenarios and searchers, runs the contest, and prints or writes the results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,7 +103,7 @@ std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
   return chosen;
 }
 
-// As a metric file of the real DeepSpeed has it, beside its log: the middle one of three steps.
+// Sets the noise of a real DeepSpeed trial, whose step time is the median of three steps.
 void set_noise(double percent, std::vector<Surface>& surfaces) {
   constexpr int kSteps = 3;
   if (!(percent > 0 && percent <= 100)) throw Error("--noise takes a percentage from 0 to 100");
@@ -113,7 +113,7 @@ void set_noise(double percent, std::vector<Surface>& surfaces) {
   }
 }
 
-// All plugins that are built, and Optuna if it is there.
+// All built plugins, and Optuna.
 std::vector<std::string> default_searchers(const ContestOptions& options, bool quick) {
   std::vector<std::string> searchers;
   for (const char* name : {"guided", "asha", "binary", "random", "grid"}) {
@@ -132,7 +132,7 @@ void drop_optuna_if_missing(ContestOptions& options) {
   searchers.erase(std::remove_if(searchers.begin(), searchers.end(), is_optuna), searchers.end());
 }
 
-// Ascending numbers, by commas.
+// Ascending numbers, separated by commas.
 std::vector<int> numbers_of(const po::variables_map& given, const char* name, int least) {
   std::vector<int> numbers;
   for (const std::string& part : split(given[name].as<std::string>())) {

@@ -6,7 +6,7 @@
 DIR is a study's folder. The README's picture shows this one:
     dsat-host --runner sim --sim examples/sim/8-gpus-a100-gpt2-xl.json --max-trials 24 --output-dir DIR
 
-dsat-host is the one of build/release, or of the folder that DSAT_BUILD_DIR names."""
+dsat-host is taken from build/release, or from the folder that DSAT_BUILD_DIR names."""
 import json
 import math
 import os
@@ -16,7 +16,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("DSAT_BUILD_DIR", ROOT / "build/release"))
-WIDTH, LEFT, RIGHT, TOP, BOTTOM = 860, 92, 844, 40, 282  # in pixels; the plot lies between the last four
+WIDTH, LEFT, RIGHT, TOP, BOTTOM = 860, 92, 844, 40, 282  # pixels; the last four are the borders of the plot
 STYLE = """text{font:12px sans-serif;fill:#6e7781}.grid{stroke:#6e7781;stroke-opacity:.25}
 .best{fill:none;stroke:#218bff;stroke-width:2.5}.trial{fill:#2da44e}.own{fill:#bf8700}.stage{fill:#fff;font-weight:bold}
 .oom{stroke:#e5534b;stroke-width:3;stroke-linecap:round}.profile{fill:#6e7781;fill-opacity:.12}

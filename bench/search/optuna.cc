@@ -1,5 +1,5 @@
-// Starts the Python process with pipes on both sides and exchanges one JSON line a message. A configuration's open
-// trials differ by Optuna's ids, in the order in which they were asked for.
+// Starts the Python process with pipes and exchanges one JSON line a message. Open trials of the same configuration are
+// told apart by Optuna's ids, in the order of the requests.
 #include "search/optuna.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ void make_pipe(int (&ends)[2]) {
   if (pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("no pipe for Optuna: {}", std::strerror(errno)));
 }
 
-// How far up the searchers look: the upper end of the interval, at most half as far again as expected.
+// The upper end of the micro batches: the largest upper end of an interval, but at most 1.5 times the expected ceiling.
 int64_t highest_micro_batch(const Json& profile) {
   constexpr double kUnknown = 256;
   double highest = 8;
@@ -38,7 +38,7 @@ int64_t highest_micro_batch(const Json& profile) {
   return static_cast<int64_t>(highest);
 }
 
-// A measured trial of the profile as a point of Optuna's space: keys that the user leaves out have DeepSpeed's
+// A measured trial of the profile as a point of Optuna's space. Keys that the user leaves out have DeepSpeed's
 // defaults.
 Json params_of(const Json& config, const config::Space& space) {
   const SurfacePoint point = point_of(config);
@@ -78,7 +78,7 @@ OptunaProcess::OptunaProcess(const std::string& python, const std::string& scrip
   from_ = fdopen(from[0], "r");
   if (failed != 0) {
     pid_ = -1;
-    return;  // no Python, no Optuna
+    return;  // Python cannot be started, so version() stays empty
   }
   version_ = receive().value("version", "");
 }

@@ -1,5 +1,5 @@
-// Optuna as a searcher, by its ask-and-tell interface: a Python process at the other end of a pipe (optuna_peer.py).
-// Errors: dsat::Error where the process cannot be started, ends, or sends what is no JSON.
+// Optuna as a searcher, by its ask-and-tell interface, in a Python process behind a pipe (optuna_peer.py).
+// Errors: dsat::Error if the process ends or sends anything but JSON.
 #ifndef DSAT_BENCH_SEARCH_OPTUNA_H_
 #define DSAT_BENCH_SEARCH_OPTUNA_H_
 
@@ -12,10 +12,10 @@
 
 namespace dsat::bench {
 
-// The process; one for many studies. Threading: one thread.
+// The process, for many studies. Threading: one thread.
 class OptunaProcess {
  public:
-  // Throws dsat::Error when Python cannot be started. version() is empty when Optuna is not installed.
+  // version() is empty if Python or Optuna is missing.
   OptunaProcess(const std::string& python, const std::string& script);
   ~OptunaProcess();
   OptunaProcess(const OptunaProcess&) = delete;
@@ -32,7 +32,7 @@ class OptunaProcess {
   std::string version_;
 };
 
-// One study in Optuna, over the searchers' space, with a micro batch up to what the profile thinks possible.
+// One study in Optuna, over the searchers' space. The profile bounds the micro batch.
 // Threading: one thread. Ownership: refers to the process, which must live longer.
 class OptunaStudy final : public AskTell {
  public:
@@ -43,7 +43,7 @@ class OptunaStudy final : public AskTell {
 
  private:
   OptunaProcess& process_;
-  std::map<std::string, std::vector<Json>> ids_;  // of open trials, by their overrides
+  std::map<std::string, std::vector<Json>> ids_;  // ids of open trials by their overrides
 };
 
 }  // namespace dsat::bench

@@ -1,11 +1,11 @@
-"""Optuna on the other side of a pipe: JSON lines in, JSON lines out.
+"""Optuna behind a pipe: reads and writes JSON lines.
 
 {"new": {"sampler", "seed", "concurrent", "max_micro_batch", "stages", "known"}}  a fresh study; no answer
 {"ask": true}                                      ->  {"id", "stage", "micro_batch", "axes": {dotted key: value}}
 {"tell": id, "value": throughput or null}          a trial's end, null for out of memory; no answer
 
-The space is the searchers': the stage is a category, the micro batch a logarithmic range of integers, and each axis of
-the stage a category of its own name, shared between the stages that have it. `known` are the profile's measured trials.
+The space is the searchers': the stage is a category, the micro batch a logarithmic range of integers, and each axis a
+category with its own name, shared between the stages that have it. `known`: the measured trials of the profile.
 """
 import json
 import sys

@@ -1,4 +1,4 @@
-// Groups scenarios by family and means over them. A column's mean is over the scenarios, whose figures are medians or
+// Groups scenarios by family and averages over them. A column's mean is over scenarios, whose figures are medians or
 // means over the seeds.
 #include "search/report.h"
 
@@ -40,7 +40,7 @@ struct Column {
   }
 };
 
-// A half of a family: what is shown together.
+// The half of a family: results that are shown together.
 std::string group_of(const ScenarioResult& result) {
   return result.family + (result.reports_peak ? ", reported" : ", silent");
 }
@@ -67,7 +67,7 @@ std::vector<Column> columns_of(const std::vector<ScenarioResult>& results, const
   return columns;
 }
 
-// The budgets that are shown; that of 20 trials is there for the share of seeds within 1 %.
+// The budgets in the tables. The budget of 20 trials serves only for the share of seeds within 1 %.
 std::vector<int> shown_budgets(const ContestOptions& options) {
   std::vector<int> budgets;
   for (const int budget : options.budgets) {
@@ -102,7 +102,7 @@ std::string family_table(const std::vector<Column>& columns, const ContestOption
   return text;
 }
 
-// Each scenario's median regrets; `*`: no other searcher is better.
+// The median regrets of each scenario. `*`: no other searcher is better.
 std::string scenario_table(const std::vector<ScenarioResult>& results, const std::string& group, int budget) {
   std::string text;
   for (const ScenarioResult& result : results) {

@@ -1,5 +1,5 @@
-// Regrets of what a study hands back, after each trial and at the end.
-// A summary takes medians and means of them over the seeds.
+// Regrets of the configurations that a study hands back, after each trial and at the end, and their medians and means
+// over the seeds.
 #include "search/score.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Runs a plugin on the SDK's test bench and lets a virtual clock decide which open trial ends next. Samplers that are
-// no plugins take turns by ask and tell, under the same clock.
+// Runs a plugin on the SDK's test bench. A virtual clock decides which open trial ends next. Samplers that are no
+// plugins work by ask and tell under the same clock.
 #include "search/study_run.h"
 
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 namespace dsat::bench {
 namespace {
 
-constexpr double kReorderWindow_s = 5;  // of the host: an ended trial waits so long for older ones
+constexpr double kReorderWindow_s = 5;  // the host's: the time for which an ended trial waits for older ones
 
-// Open trials, in the order of their ids: the first `slots` run, the others wait. The end of a trial is reported when
-// no older one still runs, or when it has waited for the window.
+// The open trials in the order of their ids. The first `slots` run, the others wait. A trial's end is reported when no
+// older trial runs, or after the window.
 class Clock {
  public:
   Clock(double now_s, int slots) : now_s_(now_s), slots_(static_cast<size_t>(std::max(1, slots))) {}
@@ -24,7 +24,7 @@ class Clock {
 
   void start(double duration_s) { open_.push_back({now_s_, now_s_ + duration_s}); }
 
-  // The trial whose end is reported next; the clock moves there.
+  // The trial whose end is reported next. The clock moves to that time.
   size_t next() {
     size_t chosen = 0;
     double soonest = 0, older_end = 0;
@@ -79,13 +79,13 @@ Study study_of(const StudySetting& setting) {
   return study;
 }
 
-// Answers a plugin's trials and keeps the clock beside the bench, whose open trials are the clock's in the same order.
+// Answers a plugin's trials and drives the clock. The bench and the clock have the same open trials in the same order.
 class SimulatedStudy {
  public:
   SimulatedStudy(const StudySetting& setting, double start_s)
       : setting_(setting), clock_(start_s, setting.concurrency) {}
 
-  // A configuration that was measured before answers with other noise when it is repeated.
+  // Counts earlier measurements, because a repeated configuration has other noise.
   void know(const std::vector<TrialLog>& trials) {
     for (const TrialLog& trial : trials) ++seen_[identity(trial.config)];
   }
@@ -105,7 +105,7 @@ class SimulatedStudy {
   size_t pick(const testing::Bench& bench) {
     for (; started_ < bench.asked().size(); ++started_) {
       const testing::Trial& trial = bench.asked()[started_];
-      if (trial.duplicate) continue;  // the bench answers it when its original has ended
+      if (trial.duplicate) continue;  // the bench answers a duplicate after its original
       const uint64_t repetition = seen_[identity(trial.config)]++;
       SurfaceTrial simulated =
           measure(*setting_.surface, trial.config, setting_.seed, repetition, setting_.concurrency == 1);

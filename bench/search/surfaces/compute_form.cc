@@ -1,5 +1,5 @@
-// Saturation gives a smooth time; waves, tiles, caches, power and algorithms bend it; the host's launches are its
-// floor. Backward is the same with other tiles, times a ratio.
+// Saturation gives a smooth time. Waves, tiles, caches, power and algorithms bend it, and the host's launches bound it
+// from below. Backward has other tiles and is longer by a ratio.
 #include "search/surfaces/compute_form.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ double used_share(const ComputeForm& form, double samples) {
   return 1;
 }
 
-// The mean of ceil(x) / x over the kernels, x being waves; what is not tiled counts as 1.
+// The mean of ceil(x) / x over the kernels, where x is the number of waves. Untiled work counts as 1.
 double wave_factor(const ComputeForm& form, double samples, double tiles_scale) {
   double factor = 1;
   for (const TiledKernels& kernels : form.kernels) {

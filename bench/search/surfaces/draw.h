@@ -1,4 +1,4 @@
-// Draws for the scenarios' constants and for noise. std:: distributions differ between libraries and are not used.
+// Random draws for the scenarios' constants and for noise. Distributions of std:: differ between libraries.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_DRAW_H_
 #define DSAT_BENCH_SEARCH_SURFACES_DRAW_H_
 

@@ -1,5 +1,5 @@
-// Model, device and cluster first, then the forms: saturation, waves, links, allocator, engine.
-// A job that nobody would tune is drawn again by the caller.
+// Draws model, device and cluster, then the forms: saturation, waves, links, allocator, engine. The caller draws again
+// if the job is not worth tuning.
 #include "search/surfaces/draw_job.h"
 
 #include <fmt/format.h>
@@ -157,9 +157,9 @@ Json config_of(const ModelForm& model, Draw& draw) {
   if (model.state_bytes >= 12) {
     config["optimizer"] = {{"type", "AdamW"}, {"params", {{"lr", 1e-4}}}};
   } else {
-    config["zero_allow_untested_optimizer"] = true;  // the script's own
+    config["zero_allow_untested_optimizer"] = true;  // the script's own optimizer
   }
-  const bool wide = model.gradient_bytes > model.element_bytes;  // DeepSpeed has it for bf16 alone at stage 0
+  const bool wide = model.gradient_bytes > model.element_bytes;  // at stage 0 DeepSpeed supports it for bf16 only
   if (wide) config["data_types"] = {{"grad_accum_dtype", "fp32"}};
   if (model.element_bytes == 2) config[draw.chance(0.5) && !wide ? "fp16" : "bf16"] = {{"enabled", true}};
   config["zero_optimization"] = Json::object();
@@ -247,7 +247,7 @@ bool worth_tuning(const DrawnJob& job, Draw& draw) {
   point.stage = 3;
   point.overlap = true;
   if (peak(point) > room) return false;
-  // Every third may have room for every stage; the others are tighter.
+  // One third of these jobs may have room for all stages; the others are tighter.
   SurfacePoint lean = leanest(0, true, false);
   lean.micro_batch = highest * 3 / 4;
   return peak(lean) > room || draw.chance(0.33);

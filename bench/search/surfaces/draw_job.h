@@ -1,4 +1,4 @@
-// Draws jobs whose forms differ: the physics of the families jobs and odd.
+// Draws jobs with different forms of physics, for the families jobs and odd.
 // Threading: pure functions. Units: as in job_physics.h. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_DRAW_JOB_H_
 #define DSAT_BENCH_SEARCH_SURFACES_DRAW_JOB_H_
@@ -10,28 +10,28 @@
 
 namespace dsat::bench {
 
-// A job before it becomes a surface, so that a family may bend its physics.
+// A job before it becomes a surface. A family may bend its physics.
 struct DrawnJob {
   JobPhysics physics;
   double device_memory = 40e9, usable_share = 0.97;
   double flops_per_sample = 1e12;
-  bool offload_axis = false;  // the optimizer's offload is there to choose
-  std::string kind;           // what was drawn, in a few words
+  bool offload_axis = false;  // the study may offload the optimizer
+  std::string kind;           // a few words on what was drawn
 };
 
 DrawnJob draw_job(Draw& draw);
 
-// Forms alone, for jobs whose constants are given.
+// Draw forms only, for jobs with given constants.
 void draw_links(Draw& draw, LinkForm& link);
 void draw_noise(Draw& draw, SurfaceNoise& noise);
 
-// The largest micro batch that fits at any of the stages with the least buffers; 0: none below `most`.
+// The largest micro batch that fits at any stage with the smallest buffers; 0: none, or at least `most`.
 int64_t highest_micro_batch(const DrawnJob& job, int64_t most);
 
-// The surface of a job: its configuration, its noise, and how far its optimum is looked for.
+// The surface of a job: configuration, noise, and the bound of the search for its optimum.
 Surface surface_of(const DrawnJob& job, Draw& draw);
 
-// Whether a search of it is worth anything: stage 3 fits at micro batch 1, and the ceiling is neither tiny nor endless.
+// Is a search of this job useful? Stage 3 fits at micro batch 1, and the ceiling is neither tiny nor huge.
 bool worth_tuning(const DrawnJob& job, Draw& draw);
 
 }  // namespace dsat::bench

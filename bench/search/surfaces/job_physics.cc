@@ -1,5 +1,5 @@
-// Each pass is compute and messages, one after the other or overlapped bucket by bucket; the step updates and gathers.
-// A bucket is sent when it is full, and one at a time, so the last one is never hidden.
+// A pass is compute and messages, in sequence or overlapped bucket by bucket. The step updates and gathers. A bucket is
+// sent when it is full, one at a time, so the last one is never hidden.
 #include "search/surfaces/job_physics.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ Messages messages_of(const LinkForm& link, double elements, double piece, double
   return messages;
 }
 
-// Messages become ready evenly over `within_s` and are sent one at a time. The end, counted from the first's compute.
+// The end of overlapped messages. They become ready evenly over `within_s` and are sent one at a time.
 double overlapped_s(double compute_s, double within_s, const Messages& messages) {
   if (messages.count < 1) return compute_s;
   const double apart_s = within_s / messages.count;

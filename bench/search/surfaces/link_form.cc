@@ -1,5 +1,5 @@
-// The fastest of all pairs of protocol and topology, as a communication library chooses it.
-// A message's bandwidth depends on its size, at both ends of the scale.
+// Takes the fastest pair of protocol and topology, as a communication library does. The bandwidth of a message depends
+// on its size, for small and for large ones.
 #include "search/surfaces/link_form.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Adds noise to a surface's truth, seeded by surface, study, configuration and repetition: the same question under the
-// same seed has the same answer, whoever asks.
+// Adds noise to a surface's truth, seeded by surface, study, configuration and repetition. So the same question has the
+// same answer for every searcher.
 #include "search/surfaces/measure.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace dsat::bench {
 namespace {
 
 constexpr double kMicro = 1e6;
-constexpr double kSteps = 5;  // of a measured trial: the default --end-profile-step
+constexpr double kSteps = 5;  // steps of a measured trial: the default --end-profile-step
 
 bool is_model_information(const Json& config) {
   return config.value("/autotuning/model_info/profile"_json_pointer, false);
@@ -33,14 +33,14 @@ testing::Answer model_information(const Surface& surface, Draw& draw) {
   return testing::Answer::completed(std::move(metrics));
 }
 
-// Seconds of the phases, and of the whole step.
+// Seconds of the phases and of the whole step.
 struct Times {
   double forward_s = 0, backward_s = 0, step_s = 0, latency_s = 0;
-  double spread = 0;  // of the steps, over their median
+  double spread = 0;  // of the steps, relative to their median
 };
 
-// What a trial's steps make of its noise: the middle one's factor, and their spread. A part of the noise is the trial's
-// own, and no step shows it.
+// The noise of a trial as a factor of its median step, and the spread of its steps. Part of the noise is common to all
+// steps of a trial, so the steps do not show it.
 std::pair<double, double> of_steps(const SurfaceNoise& noise, Draw& draw) {
   constexpr double kOfTrial = 0.6, kOfStep = 1.2;  // the median of three steps of 1.2 scatters by 0.8
   const double common = std::exp(kOfTrial * noise.trial * draw.normal());
@@ -57,7 +57,7 @@ std::pair<double, double> of_steps(const SurfaceNoise& noise, Draw& draw) {
   return {middle, std::sqrt(std::max(0.0, squares / n - sum / n * (sum / n))) / middle};
 }
 
-// Phases that are noisy on their own; the latency is their sum.
+// Phases with their own noise. The latency is their sum.
 Times shaken_phases(const SurfaceNoise& noise, const Truth& truth, Draw& draw) {
   double slowdown = 1;
   if (draw.chance(noise.straggler_chance)) slowdown += noise.straggler_slowdown * -std::log(1 - draw.uniform(0, 1));
@@ -72,8 +72,8 @@ Times shaken_phases(const SurfaceNoise& noise, const Truth& truth, Draw& draw) {
   return times;
 }
 
-// The latency has one draw a trial. The phases are noisy in their shares of it, and sum to it: so does the step that
-// the host takes from DeepSpeed's log.
+// The latency has one draw a trial. The phases vary in their shares of it, so their sum, which the host reads from
+// DeepSpeed's log, is exact.
 Times shaken_trial(const SurfaceNoise& noise, const Truth& truth, bool alone, Draw& draw) {
   constexpr double kLeastStraggling = 0.03, kMostStraggling = 0.15;
   Times times;
@@ -142,7 +142,7 @@ SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, 
   Truth really = truth;
   really.peak_bytes = peak_bytes;
   if (!surface.fits(really)) {
-    trial.duration_s *= 0.8;  // it dies in its first step
+    trial.duration_s *= 0.8;  // the trial dies in its first step
     trial.answer = testing::Answer::out_of_memory();
     return trial;
   }

@@ -1,4 +1,4 @@
-// One trial of a surface: what a host would report of it, and how long it would have taken.
+// One trial of a surface: the host's report of it, and its duration.
 // Units: virtual seconds. Threading: pure functions. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_MEASURE_H_
 #define DSAT_BENCH_SEARCH_SURFACES_MEASURE_H_
@@ -15,10 +15,10 @@ struct SurfaceTrial {
   double duration_s = 0;
 };
 
-// What makes two trials the same: the configuration without `autotuning`.
+// The text by which trials are the same: the configuration without `autotuning`.
 std::string identity(Json config);
 
-// The `repetition`th (from 0) trial of this configuration in the study of this seed; alone: no other trial runs.
+// A trial of this configuration in the study of this seed. `repetition` counts from 0. `alone`: no other trial runs.
 SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition, bool alone = true);
 
 }  // namespace dsat::bench

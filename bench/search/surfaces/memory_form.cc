@@ -1,5 +1,5 @@
-// A peak is the largest of three moments: backward's begin (all activations), its end (all gradients), and the step.
-// What the allocator adds comes on top.
+// The peak is the largest of three moments: the begin of backward (all activations), its end (all gradients), and the
+// step. The allocator adds to it.
 #include "search/surfaces/memory_form.h"
 
 #include <algorithm>
@@ -10,20 +10,20 @@ namespace {
 
 constexpr double kStage0Piece = 5e8;  // elements that stage 0 flattens at a time
 
-// What lies on the device by stage.
+// The engine's memory on a device.
 struct EngineMemory {
   double held = 0;            // always: parameters, master copy and optimizer states
   double gradients = 0;       // at the end of backward
-  double held_gradients = 0;  // already when backward begins
+  double held_gradients = 0;  // when backward begins
   double buckets = 0, copy = 0;
   double gathered = 0;  // at stage 3, when backward begins
-  double layer = 0;     // gathered at its end
-  double step = 0;      // extra in the step
+  double layer = 0;     // gathered at the end of backward
+  double step = 0;      // additional in the step
 };
 
 double gathered_elements(const ModelForm& model, const SurfacePoint& point) {
   const double persistent = persistent_elements(model, point.persistence_threshold);
-  const double kept = 0.5 * point.reuse_distance;  // from a layer's forward to its backward lies twice what is above it
+  const double kept = 0.5 * point.reuse_distance;  // a layer's reuse distance is twice the elements above it
   const double ahead = std::min(point.prefetch_bucket, point.live_parameters);
   return std::min(model.params, persistent + kept + ahead + model.params / model.layers);
 }
@@ -32,7 +32,7 @@ EngineMemory engine_memory(const ModelForm& model, double ranks, const SurfacePo
   const double trained = model.trained, own = trained / ranks, e = model.element_bytes;
   const bool offload = point.offload_optimizer && point.stage >= 1;
   EngineMemory engine;
-  // bf16 has an optimizer of its own: a flat fp32 gradient besides those of backward, and no bucket.
+  // bf16 has its own optimizer: a flat fp32 gradient besides backward's gradients, and no bucket.
   if (model.bf16 && (point.stage == 0 || (point.stage == 1 && model.gradient_bytes == 4 && !offload))) {
     engine.held = e * model.params + model.state_bytes * own + 4 * trained;
     engine.gradients = engine.held_gradients = e * trained;

@@ -1,4 +1,4 @@
-// The peak of a device's memory by DeepSpeed's own allocations, and what an allocator makes of it.
+// The peak of a device's memory by DeepSpeed's allocations and by the allocator.
 //
 // Source: docs/real-deepspeed.md, Memory: the reduce bucket is allocated whole (twice with overlap_comm at stages 1
 //   and 2), allgather_bucket_size allocates nothing, stage 3 keeps gathered parameters by size and reuse distance.
@@ -14,19 +14,19 @@
 
 namespace dsat::bench {
 
-// What a model's parameters are, as the engine sees them.
+// The properties of a model's parameters that matter to the engine.
 struct ModelForm {
   double params = 1e9, trained = 1e9;
   double layers = 24;
   double small_size = 2048, small_total = 2e5;  // biases and norms: elements of one, and of all
-  double matrix_size = 4e6;                     // elements of a trained weight matrix: no message is smaller
-  double frozen_matrix_size = 0;                // of one that is not trained, where few are
+  double matrix_size = 4e6;                     // elements of a trained weight matrix; messages are at least this large
+  double frozen_matrix_size = 0;                // elements of an untrained one, if few parameters are trained
   double element_bytes = 2, gradient_bytes = 2;
-  double state_bytes = 12;  // a trained parameter's master copy and optimizer states
+  double state_bytes = 12;  // master copy and optimizer states of a trained parameter
   bool bf16 = false;
 };
 
-// A workspace that an algorithm holds within [from, below).
+// The workspace of an algorithm within [from, below).
 struct WorkspaceRange {
   int64_t from = 0, below = 0;
   double bytes = 0;
@@ -35,24 +35,24 @@ struct WorkspaceRange {
 struct MemoryForm {
   double fixed_bytes = 1e9;   // the context and the libraries' buffers
   double sample_bytes = 1e9;  // activations of a sample at micro batch 1
-  double exponent = 1;        // activations go with m^exponent
-  double padding = 0;         // samples are padded to the longest: activations grow by this share a doubling
+  double exponent = 1;        // activations grow with m^exponent
+  double padding = 0;         // growth by padding to the longest sample, as a share a doubling
   double logits_bytes = 0;    // of a sample, alive when backward begins
-  double constant_bytes = 0;  // of activations, whatever the micro batch: one recomputed layer, a mask
+  double constant_bytes = 0;  // activations independent of the micro batch: one recomputed layer, a mask
   std::vector<WorkspaceRange> workspaces;
-  double early_copy = 1;         // share of the reduction's copy that meets all activations
-  double block_bytes = 2 << 20;  // the allocator takes whole blocks of this size
-  double fragmentation = 0;      // of activations and gathered parameters, and
-  double variety = 0;            // more where sizes vary: without contiguous gradients, at stage 3
-  bool tells_reserved = true;    // a reported peak holds blocks and fragments; false: live bytes only
+  double early_copy = 1;         // share of the reduction's copy that exists with all activations
+  double block_bytes = 2 << 20;  // the allocator's unit
+  double fragmentation = 0;      // share of activations and gathered parameters
+  double variety = 0;            // a further share if sizes vary: without contiguous gradients, at stage 3
+  bool tells_reserved = true;    // the reported peak includes blocks and fragments; false: live bytes only
 };
 
-// Elements that persist gathered at stage 3, by the threshold.
+// The elements that stage 3 keeps gathered, by the threshold.
 double persistent_elements(const ModelForm& model, double threshold);
 
 struct PeakMemory {
-  double needed_bytes = 0;    // decides whether a trial fits
-  double reported_bytes = 0;  // what a trial's result would report
+  double needed_bytes = 0;    // for the question whether a trial fits
+  double reported_bytes = 0;  // the peak in a trial's result
 };
 PeakMemory peak_memory(const ModelForm& model, const MemoryForm& memory, double ranks, const SurfacePoint& point);
 

@@ -1,5 +1,5 @@
-// Tries every point of a space without noise.
-// The choices of axis values turn like an odometer, with every legal micro batch at each.
+// Tries every point of a space without noise: the choices of axis values count like an odometer, with all legal micro
+// batches for each.
 #include "search/surfaces/optimum.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace dsat::bench {
 namespace {
 
-// The next choice of axis values, the first axis first; false: that was the last.
+// Moves to the next choice of axis values, the first axis first. False: there is none.
 bool next_choice(const config::StageSpace& stage, std::vector<size_t>& choice) {
   for (size_t i = 0; i < choice.size(); ++i) {
     if (++choice[i] < stage.axes[i].values.size()) return true;

@@ -1,4 +1,4 @@
-// The best of a surface's space, by trying all of it without noise.
+// The best point of a surface's space, found by trying all points without noise.
 // Units: samples a second, percent. Threading: pure functions. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_OPTIMUM_H_
 #define DSAT_BENCH_SEARCH_SURFACES_OPTIMUM_H_
@@ -12,10 +12,10 @@ struct Optimum {
   Json overrides;
 };
 
-// Every choice of every stage with every micro batch up to the surface's max_micro_batch: about 10^5 to 10^6 points.
+// Tries every choice of every stage with every micro batch up to the surface's max_micro_batch: 10^5 to 10^6 points.
 Optimum find_optimum(const Surface& surface, const config::Space& space);
 
-// How far below the optimum, in %; a searcher may find better values than those that the space lists: 0 then.
+// The distance to the optimum in %. 0 also for a searcher that finds values better than those in the space.
 double regret_percent(double throughput, double optimum);
 
 }  // namespace dsat::bench

@@ -1,5 +1,5 @@
-// The physics of ZeRO training: compute, communication and its overlap, model states, buffers and activations.
-// docs/bench-search.md names the sources of the formulas.
+// The physics of ZeRO training: compute, communication and overlap, model states, buffers and activations.
+// docs/bench-search.md has the sources of the formulas.
 #include "search/surfaces/surface.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool flag(const Json& section, const char* key, bool otherwise) {
   return it != section.end() && it->is_boolean() ? it->get<bool>() : otherwise;
 }
 
-// Moves `bytes` between all ranks in `messages` pieces: a ring's share of the volume, a tree's latency.
+// The time to move `bytes` between all ranks in `messages` pieces: a ring's share of the volume, a tree's latency.
 double collective_s(const TrainingJob& job, double bytes, double messages) {
   const double ranks = static_cast<double>(job.gpus);
   if (job.gpus <= 1) return 0;
@@ -29,7 +29,7 @@ double collective_s(const TrainingJob& job, double bytes, double messages) {
 
 struct StepTraffic {
   double forward_s = 0, backward_s = 0, step_s = 0;  // before overlap
-  double tail_s = 0;                                 // of the last bucket, which nothing can hide
+  double tail_s = 0;                                 // of the last bucket, which nothing hides
 };
 
 constexpr double kHalf = 2;  // bytes of a 16-bit element

@@ -1,4 +1,4 @@
-// Draws jobs one after another, each to be bent by mechanisms of its own.
+// Draws jobs one after another. The caller bends each with its own mechanisms.
 // Threading: one thread. Errors: none. Units: as in surface.h.
 #ifndef DSAT_BENCH_SEARCH_SURFACES_SURFACE_MAKER_H_
 #define DSAT_BENCH_SEARCH_SURFACES_SURFACE_MAKER_H_
@@ -15,11 +15,11 @@ namespace dsat::bench {
 
 class SurfaceMaker {
  public:
-  // Surfaces of one family. Surface i is drawn from substream i of `stream` and has the noise of `first_id` + i.
+  // Makes surfaces of one family. Surface i uses substream i of `stream` and has the id `first_id` + i.
   SurfaceMaker(std::string family, uint64_t seed, uint64_t stream, uint64_t first_id)
       : family_(std::move(family)), seed_(seed), stream_(stream), first_id_(first_id) {}
 
-  // The next drawn job, for the caller to bend.
+  // The next drawn job, to be bent by the caller.
   Surface& next(std::string name, std::string about) {
     const uint64_t index = surfaces_.size();
     draw_ = Draw(seed_, stream_, index);
@@ -32,7 +32,7 @@ class SurfaceMaker {
     return surfaces_.back();
   }
 
-  // A micro batch at this share of the most that fits; the inverse of how draw_surface() chooses max_micro_batch.
+  // A share of the largest micro batch that fits, as a micro batch. It inverts draw_surface()'s max_micro_batch.
   double of_ceiling(const Surface& surface, double share) const {
     return std::max(2.0, share * 0.75 * static_cast<double>(surface.max_micro_batch - 16));
   }

@@ -1,5 +1,5 @@
-// Six models on 1 to 64 devices, of the kind that the classic searchers were made for.
-// All are searched at stages 1 to 3; each function describes one job.
+// Six models on 1 to 64 devices, of the kind that the classic searchers were made for, at stages 1 to 3. Each function
+// describes one job.
 #include <utility>
 
 #include "search/surfaces/surfaces.h"
@@ -17,7 +17,7 @@ Surface base(std::string name, std::string about) {
   return surface;
 }
 
-// A transformer: parameters, layers, and what a sample of `sequence` tokens costs.
+// Sets a transformer's parameters and layers, and the cost of a sample of `sequence` tokens.
 void transformer(TrainingJob& job, double layers, double hidden, double sequence, double activation_per_layer) {
   job.layers = layers;
   job.num_params = 12 * layers * hidden * hidden + 5e4 * hidden;

@@ -1,5 +1,5 @@
-// The scenarios that are kept back until a release: drawn with other seeds, and bent by mechanisms that no other
-// surface has. The mechanisms come first, then the jobs that they bend.
+// The scenarios held back for releases: other seeds, and mechanisms that no other surface has. The mechanisms come
+// first, then the jobs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kSeed = 900'001;
 
-// Sustained load makes the devices clock down: more so the larger the micro batch.
+// Devices clock down under sustained load, more with a larger micro batch.
 Twist throttles(double from, double strength) {
   return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     const double samples = static_cast<double>(point.micro_batch);
@@ -26,7 +26,7 @@ Twist throttles(double from, double strength) {
   };
 }
 
-// Reduce buckets below a size fall back to one message a layer and a slow protocol: a cliff.
+// Small reduce buckets fall back to one message a layer and a slow protocol.
 Twist small_buckets_fall_off(double elements, double slowdown) {
   return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     if (point.stage >= 1 && point.reduce_bucket < elements) truth.backward_s *= slowdown;
@@ -34,21 +34,21 @@ Twist small_buckets_fall_off(double elements, double slowdown) {
   };
 }
 
-// Stages 0 and 1 run a fused kernel, as long as the micro batch is small.
+// Stages 0 and 1 use a fused kernel while the micro batch is small.
 Twist fused_while_small(int64_t most, double speedup) {
   return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     if (point.stage <= 1 && point.micro_batch <= most) truth.forward_s /= speedup, truth.backward_s /= speedup;
   };
 }
 
-// Reduce buckets are held several times over.
+// Several copies of the reduce buckets are held.
 Twist buckets_weigh(double times) {
   return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     if (point.stage >= 1) truth.peak_bytes += 2 * times * std::min(job.num_params, point.reduce_bucket);
   };
 }
 
-// Two flags that only pay together.
+// Two flags pay only together.
 Twist flags_interact(double gain) {
   return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
     if (point.stage < 2) return;

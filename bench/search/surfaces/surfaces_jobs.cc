@@ -1,5 +1,4 @@
-// Jobs with DeepSpeed's allocations and drawn forms of everything else.
-// A drawn job counts if it is worth tuning; otherwise the next one is drawn.
+// Jobs with DeepSpeed's allocations and drawn forms of everything else. A job that is not worth tuning is drawn again.
 #include <fmt/format.h>
 
 #include <utility>

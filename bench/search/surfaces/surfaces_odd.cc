@@ -1,5 +1,5 @@
-// Twelve drawn jobs, each bent by a mechanism that is strong enough to decide where the best is.
-// Every one is something that happens to real jobs; docs/bench-search.md lists them.
+// Twelve drawn jobs, each with a mechanism that is strong enough to decide where the best is. All mechanisms occur in
+// real jobs; docs/bench-search.md lists them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace dsat::bench {
 namespace {
 
 constexpr uint64_t kOddStream = 43;
-constexpr int64_t kLeastCeiling = 12;  // below it there is no room for a mechanism
+constexpr int64_t kLeastCeiling = 12;  // a lower ceiling has no room for a mechanism
 
-// A mechanism changes the job before it becomes a surface, or the surface afterwards. `ceiling` is the job's largest
-// micro batch before it is bent.
+// A mechanism changes the job before it becomes a surface, or the surface afterwards. `ceiling`: the job's largest
+// micro batch before the change.
 struct Mechanism {
   const char* name;
   const char* about;
@@ -30,7 +30,7 @@ void wave(DrawnJob& job, double share, double period) {
   job.physics.compute.backward_tiles = 1;
 }
 
-// Compute decides where messages are cheap. Returns the ceiling, which the number of devices changes.
+// Moves the job to one node, where compute decides. Returns the new ceiling, which depends on the number of devices.
 double on_one_node(DrawnJob& job, Draw& draw) {
   LinkForm& link = job.physics.link;
   link.ranks = draw.pick<int64_t>({1, 2, 4, 8});

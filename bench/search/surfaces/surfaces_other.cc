@@ -1,5 +1,5 @@
-// Scenarios whose physics differ from ZeRO's on purpose.
-// Each is a drawn job of the first family, bent by a mechanism or two of twists.h.
+// Scenarios with physics that differ from ZeRO's on purpose: drawn jobs of the family zero with one or two mechanisms
+// of twists.h.
 #include <fmt/format.h>
 
 #include <utility>

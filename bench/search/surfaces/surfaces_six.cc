@@ -1,5 +1,5 @@
-// Six jobs by hand: a vision transformer, BERT over PCIe, LoRA, a tight GPT, a large model over a slow network, a net
-// of convolutions with a small data set. Another seed than 1 multiplies their main constants by 0.75 to 1.33.
+// Six handmade jobs: a vision transformer, BERT over PCIe, LoRA, a tight GPT, a large model over a slow network, and a
+// convolutional net with a small data set. Seeds other than 1 multiply the main constants by 0.75 to 1.33.
 #include <utility>
 
 #include "search/surfaces/draw_job.h"
@@ -21,12 +21,12 @@ void transformer(DrawnJob& job, double layers, double hidden, double sequence, d
   job.flops_per_sample = 6 * model.params * sequence;
 }
 
-// Its rate in forward and backward at the best.
+// Sets the time of a sample by the best rate of forward and backward.
 void rate(DrawnJob& job, double flop_s) {
   job.physics.compute.sample_s = job.flops_per_sample / (1 + job.physics.compute.backward_ratio) / flop_s;
 }
 
-// Waves of a small model: 28 samples fill the device, 29 take two waves. The best is far below the ceiling's end.
+// A small model with waves: 28 samples fill the device, 29 take two waves. The best is far below the ceiling.
 DrawnJob vision() {
   DrawnJob job;
   job.kind = "vision transformer on one device: waves of 28 samples, 8-bit states";
@@ -49,7 +49,7 @@ DrawnJob vision() {
   return job;
 }
 
-// A slow bus makes large micro batches pay; at full power the device slows down.
+// A slow bus favours large micro batches, and at full power the device slows down.
 DrawnJob pcie() {
   DrawnJob job;
   job.kind = "BERT-large on four devices over PCIe, power throttling";
@@ -70,7 +70,7 @@ DrawnJob pcie() {
   return job;
 }
 
-// Few trained parameters: backward is short, stages hardly matter, logits and padding fill the memory.
+// With few trained parameters, backward is short, stages hardly matter, and logits and padding fill the memory.
 DrawnJob lora() {
   DrawnJob job;
   job.kind = "7B with 0.4 % of its parameters trained, padded samples, large logits, two devices";
@@ -99,7 +99,7 @@ DrawnJob lora() {
   return job;
 }
 
-// Memory so tight that buckets decide, and messages that are too large are slow.
+// Memory is so tight that buckets decide, and too large messages are slow.
 DrawnJob tight() {
   DrawnJob job;
   job.kind = "2.7B on eight devices of 40 GB, gradients kept in fp32, large messages are slow";
@@ -124,7 +124,7 @@ DrawnJob tight() {
   return job;
 }
 
-// Only stage 3 has room; gathering over the network and the host's hooks are what there is to tune.
+// Only stage 3 fits. Gathering over the network and the host's hooks are left to tune.
 DrawnJob large_model() {
   DrawnJob job;
   job.kind = "13B on 64 devices over a slow network, recomputed: gathering and hooks";
@@ -149,7 +149,7 @@ DrawnJob large_model() {
   return job;
 }
 
-// Algorithms change with the micro batch, and the data set has 300 samples: more than 150 a device fail.
+// Algorithms change with the micro batch. The data set has 300 samples, so more than 150 a device fail.
 DrawnJob convolutions() {
   DrawnJob job;
   job.kind = "a net of convolutions on two devices; the script takes at most 150 samples a device";

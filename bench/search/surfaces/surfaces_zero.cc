@@ -1,5 +1,4 @@
-// Scenarios with ZeRO's physics, whose constants are drawn at random.
-// A drawn job counts if it is plausible and worth tuning; otherwise the next one is drawn.
+// Scenarios with ZeRO's physics and random constants. A job that is implausible or not worth tuning is drawn again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +50,7 @@ void draw_engine(Draw& draw, TrainingJob& job) {
   job.host_update_s = draw.log_uniform(3e-11, 1e-9);
 }
 
-// The largest micro batch that fits at a stage, with small buckets and offload if there is any.
+// The largest micro batch that fits at a stage, with small buckets, and with offload if the study has it.
 int64_t ceiling(const Surface& surface, int stage) {
   SurfacePoint point;
   point.stage = stage;
@@ -82,7 +81,7 @@ Surface draw_surface(Draw& draw) {
     surface.offload_axis = draw.chance(0.2);
     const int64_t highest = ceiling(surface, 3);
     if (highest < kLeastCeiling || highest > kMostCeiling) continue;
-    // Every fourth may have room for every stage; the others are tighter.
+    // One quarter of these jobs may have room for all stages; the others are tighter.
     if (ceiling(surface, 0) > highest * 3 / 4 && !draw.chance(0.25)) continue;
     surface.max_micro_batch = highest + highest / 3 + 16;
     return surface;

@@ -1,5 +1,4 @@
-// Each mechanism is a function that changes the times or the memory of a point.
-// anything() replaces both by sums of cosine waves.
+// Each mechanism changes the times or the memory of a point. anything() replaces both by sums of cosine waves.
 #include "search/surfaces/twists.h"
 
 #include <algorithm>
@@ -96,7 +95,7 @@ Twist stage_factors(std::vector<double> factors) {
 Twist input_bound(double samples_per_s) {
   return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
     const double least_s = static_cast<double>(point.micro_batch * job.gpus) / samples_per_s;
-    // The loader works beside the step: the slower of the two, smoothly.
+    // The loader works in parallel with the step. The slower one decides, smoothly.
     const double latency_s = truth.latency_s();
     slow_all(truth, std::pow(std::pow(latency_s, 8) + std::pow(least_s, 8), 1.0 / 8) / latency_s);
   };
@@ -155,7 +154,7 @@ Twist anything(uint64_t seed, double roughness) {
     truth.step_s = 0.2 * latency_s;
     const double share = stage_memory[stage] + per_doubling * doublings * std::exp(0.5 * field(memory));
     truth.peak_bytes = share * job.device_memory;
-    truth.reported_bytes = 0;  // trials report this memory, not that of the physics it replaces
+    truth.reported_bytes = 0;  // trials report this memory, not that of the replaced physics
   };
 }
 
