@@ -1,8 +1,8 @@
-// Data sets and how their samples reach the ranks: in the same order in every run, each rank its share.
+// Data sets, and loaders that give each rank its share of the samples, in the same order in every run.
 //
-// Micro batches of an epoch are numbered through, ranks innermost: rank r of N gets the batches r, r + N, ... of the
-// global order, so one rank with N times the accumulation sees the same ones in the same order.
-// Units: samples; lengths are micro batches of one rank. Threading: one rank, one thread, and a loader's own workers.
+// The micro batches of an epoch have one global order: rank r of N gets the batches r, r + N, ... So one rank with N
+// times the accumulation sees the same batches in the same order.
+// Units: samples; lengths are micro batches of one rank. Threading: one rank, one thread; a loader may have workers.
 // Ownership: a loader shares its data set. Errors: dsat::Error, one line.
 #ifndef DSAT_TRAINER_DATA_LOADER_H_
 #define DSAT_TRAINER_DATA_LOADER_H_
@@ -19,16 +19,16 @@
 
 namespace dsat::trainer {
 
-// One micro batch: tensors of shape [samples, ...], images and labels say.
+// One micro batch: tensors of shape [samples, ...], such as images and labels.
 using Tensors = std::vector<at::Tensor>;
 
-// Samples that can be asked for in any order.
+// Samples that can be read in any order.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;  // samples
   // The samples at `indices`, each of [0, size()), stacked: every tensor's dimension 0 is indices.size(). With workers
-  // it runs on several threads at once, in no order that is known: what it draws, it draws from a generator of its own.
+  // it runs on several threads at once and in any order, so random draws need a generator of its own.
   virtual Tensors get(const std::vector<int64_t>& indices) const = 0;
 };
 
@@ -43,47 +43,47 @@ class TensorDataset : public Dataset {
   Tensors tensors_;
 };
 
-// Which share of the data a rank reads.
+// The share of the data that a rank reads.
 struct Shard {
-  int64_t rank = 0;   // its data-parallel rank
+  int64_t rank = 0;   // the data-parallel rank
   int64_t count = 1;  // the data-parallel world size
   uint64_t seed = 0;  // of the order
 };
 
-// One pass, or the rest of one.
+// One pass over the data, or the rest of a pass.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
   virtual std::optional<Tensors> next() = 0;  // nullopt: the pass is over
 };
 
-// Where batches come from. Loaders of the user's own derive from this; dsat-trial takes them once
-// disable_dataset_reproducibility_checks() says that their order is the user's matter.
+// A source of batches. Users may derive loaders of their own; dsat-trial accepts these only after
+// disable_dataset_reproducibility_checks(), because the user is then responsible for their order.
 class Loader {
  public:
   virtual ~Loader() = default;
-  // Micro batches in a pass for one rank; every rank must have as many.
+  // The number of micro batches in a pass for one rank; it must be equal on all ranks.
   virtual int64_t length(const Shard& shard) const = 0;
-  // The pass number `epoch`, counted from 0, from its micro batch `first` on.
+  // The pass number `epoch`, counted from 0, beginning with its micro batch `first`.
   virtual std::unique_ptr<BatchSource> pass(const Shard& shard, int64_t epoch, int64_t first) = 0;
 };
 
-// One micro batch made of samples, each as get() gives it alone, without the dimension of samples: texts of different
-// lengths that are filled up, say. With workers it runs on several threads at once.
+// Makes one micro batch of samples, for example by padding texts of different lengths. Each sample is as get() returns
+// it, without the dimension of samples. With workers it runs on several threads at once.
 using Collate = std::function<Tensors(const std::vector<Tensors>& samples)>;
 
 struct DataLoaderOptions {
   bool shuffle = false;                    // a RandomSampler
-  bool drop_last = false;                  // leave the last micro batches of a pass out where they are not full
-  std::shared_ptr<const Sampler> sampler;  // which samples in which order; not beside shuffle
-  Collate collate;                         // none: get() stacks them
-  int64_t num_workers = 0;                 // threads that make micro batches ahead; 0: made when they are asked for
+  bool drop_last = false;                  // leave out the last micro batches of a pass if they are not full
+  std::shared_ptr<const Sampler> sampler;  // chooses the samples and their order; not together with shuffle
+  Collate collate;                         // none: get() stacks the samples
+  int64_t num_workers = 0;                 // threads that prepare micro batches; 0: they are made on request
   int64_t prefetch_factor = 2;             // micro batches ahead for each worker
 };
 
-// The samples of a data set in micro batches of `batch_size`. Shuffled: by a permutation that depends on the seed and
-// the epoch alone. The last batches of a pass are filled up with samples from its start, or left out (drop_last), so
-// that all ranks see batches of one size and as many of them. Workers change neither the order nor the batches.
+// The samples of a data set in micro batches of `batch_size`. Shuffling uses a permutation that depends only on the
+// seed and the epoch. The last batches of a pass are filled with samples from its start, or left out (drop_last), so
+// that all ranks get equally many batches of equal size. Workers change neither the order nor the batches.
 class DataLoader : public Loader {
  public:
   DataLoader(std::shared_ptr<const Dataset> dataset, int64_t batch_size, bool shuffle = false, bool drop_last = false);
@@ -97,20 +97,21 @@ class DataLoader : public Loader {
  private:
   std::shared_ptr<const Dataset> dataset_;
   int64_t batch_size_;
-  DataLoaderOptions options_;  // with a sampler in any case
+  DataLoaderOptions options_;  // always with a sampler
 };
 
-// What train_batch() and evaluate_batch() take their micro batches from.
+// The source of the micro batches of train_batch() and evaluate_batch().
 class BatchIterator {
  public:
-  // Borrows the loader. `repeat`: pass after pass, for ever. `first`: micro batches, of all passes, to leave out.
+  // Borrows the loader. `repeat`: begin a new pass after each, without end. `first`: micro batches to skip, counted
+  // over all passes.
   BatchIterator(Loader& loader, Shard shard, bool repeat, int64_t first = 0);
-  // A rank that builds no loader (of a pipeline's middle, say): next() is an error.
+  // For a rank without a loader, such as a middle stage of a pipeline: next() is an error.
   BatchIterator() = default;
 
   // The next micro batch. Past the end of the data: dsat::Error.
   Tensors next();
-  int64_t taken() const { return taken_; }  // micro batches, those left out at the start included
+  int64_t taken() const { return taken_; }  // micro batches, with those skipped at the start
 
  private:
   Loader* loader_ = nullptr;

@@ -1,4 +1,4 @@
-// DeepSpeed configurations made of a base and what overwrites it, and whether an experiment agrees with an engine.
+// Merges DeepSpeed configurations, and checks that an experiment agrees with an engine.
 //
 // Threading: pure functions. Errors: dsat::Error, one line. Needs no LibTorch.
 #ifndef DSAT_TRAINER_DEEPSPEED_CONFIG_H_
@@ -10,11 +10,11 @@
 
 namespace dsat::trainer {
 
-// `base`, an object or the path of a JSON file, with the leaves of the object `source` written over it: objects merge,
-// anything else, lists too, is replaced whole. Neither argument changes.
+// `base`, an object or the path of a JSON file, with the leaves of the object `source` written over it. Objects are
+// merged; all other values, also lists, are replaced. The arguments do not change.
 Json overwrite_deepspeed_config(const Json& base, const Json& source);
 
-// The batch sizes that an engine trains with, in samples, and the ranks that it is spread over.
+// The batch sizes of an engine, in samples, and its ranks.
 struct EngineSizes {
   int64_t train_batch_size = 1;  // of one optimizer step, all ranks
   int64_t train_micro_batch_size_per_gpu = 1;
@@ -23,12 +23,13 @@ struct EngineSizes {
   int64_t world_size = 1;
 };
 
-// Compares them with what the experiment says of the same: hyperparameters.global_batch_size (also train_batch_size),
+// Compares the sizes with those of the experiment: hyperparameters.global_batch_size (also train_batch_size),
 // train_micro_batch_size_per_gpu, gradient_accumulation_steps and data_parallel_world_size; resources.slots_per_trial.
-// What the experiment leaves out agrees with everything. The error names both sides.
+// A size that the experiment leaves out agrees with any. The error names both sides.
 void reconcile_sizes(const Json& experiment, const EngineSizes& engine);
 
-// A hyperparameter as Determined's experiment files write it: {"type": "const", "val": 3} is 3, at any depth.
+// Replaces the constants of Determined's experiment files by their values: {"type": "const", "val": 3} becomes 3, at
+// any depth.
 Json without_const_wrappers(const Json& hyperparameters);
 
 }  // namespace dsat::trainer

@@ -8,12 +8,12 @@
 //   }
 //
 // The module keeps its own forward. Its trainable parameters become views of the engine's flat arrays, with the values
-// that rank 0's had; with bf16 parameters and buffers are of that type, and so must be what the module is given. At
-// stage 3 a parameter has data only while an operation reads it. Parameters that need no gradient stay whole.
+// of rank 0. With bf16, parameters and buffers have that type, and the module's inputs must have it, too. At stage 3 a
+// parameter has data only while an operation reads it. Parameters that need no gradient are not partitioned.
 //
 // Threading: one rank, one thread. Construction, forward, backward and step are collective: every rank makes the same
 // calls in the same order. Ownership: an engine shares its module and borrows the World. Errors: dsat::Error in one
-// line (configuration, order of the calls), PeerLost, whatever LibTorch throws (out of memory); TuningDone to end a
+// line (configuration, order of the calls), PeerLost, exceptions of LibTorch (out of memory); TuningDone to end a
 // trial.
 #ifndef DSAT_TRAINER_ENGINE_H_
 #define DSAT_TRAINER_ENGINE_H_
@@ -38,8 +38,8 @@ struct Module;
 
 namespace dsat::trainer {
 
-// What the engine needs of a model, taken from a torch::nn::Module (each submodule's own parameters are gathered
-// together at stage 3) or a torch::jit::Module.
+// The parts of a model that the engine needs, from a torch::nn::Module (at stage 3 the own parameters of each submodule
+// are gathered together) or a torch::jit::Module.
 struct ModelParts;
 struct ModelInfo;
 class TuningRun;
@@ -47,33 +47,33 @@ class ZeroEngine;
 std::shared_ptr<ModelParts> parts_of(torch::nn::Module& module);
 std::shared_ptr<ModelParts> parts_of(torch::jit::Module& module);
 
-// What does not depend on the type of the model.
+// The part of an engine that does not depend on the type of the model.
 class ModelEngine {
  public:
   virtual ~ModelEngine();
   ModelEngine(const ModelEngine&) = delete;
   ModelEngine& operator=(const ModelEngine&) = delete;
 
-  // `loss`: one micro batch's mean, a scalar. Scaled by 1 / gradient_accumulation_steps. At the boundary gradients are
-  // summed over the ranks.
+  // `loss`: the mean of one micro batch, a scalar, which is scaled by 1 / gradient_accumulation_steps. At the boundary
+  // the gradients are summed over the ranks.
   void backward(const at::Tensor& loss);
-  // Ends a micro step; at the boundary updates the parameters and forgets the gradients.
+  // Ends a micro step. At the boundary it updates the parameters and drops the gradients.
   void step();
 
-  // Whether the micro step under way ends an optimizer step: every gradient_accumulation_steps-th does, until
-  // the boundary is set by hand.
+  // Does the present micro step end an optimizer step? Every gradient_accumulation_steps-th one does, unless the
+  // boundary is set by hand.
   bool is_gradient_accumulation_boundary() const;
   void set_gradient_accumulation_boundary(bool is_boundary);
 
-  // The module's mode, as torch::nn::Module::train; a forward in evaluation starts no micro step.
+  // Sets the module's mode, as torch::nn::Module::train. A forward in evaluation mode starts no micro step.
   void train(bool on = true);
   void eval() { train(false); }
 
-  // Checkpoints, between optimizer steps; collective. Every rank saves its share in DIR/TAG, which appears whole or not
-  // at all, and DIR/latest names it. They load at any number of ranks, any ZeRO stage and any number of pipeline
-  // stages. `client_state` is rank 0's. Errors: dsat::Error; nothing has changed then.
+  // Checkpoints, between optimizer steps; collective. Every rank saves its share in DIR/TAG, which appears atomically,
+  // and DIR/latest names it. A checkpoint loads with any number of ranks, any ZeRO stage and any number of pipeline
+  // stages. `client_state` is taken from rank 0. Errors: dsat::Error; then nothing has changed.
   void save_checkpoint(const std::string& dir, const std::string& tag, const Json& client_state = {});
-  // `tag` empty: the latest. Returns the client state.
+  // An empty `tag` means the latest. Returns the client state.
   Json load_checkpoint(const std::string& dir, const std::string& tag = "");
 
   int64_t train_batch_size() const;                // samples per optimizer step of all ranks
@@ -81,10 +81,10 @@ class ModelEngine {
   int64_t gradient_accumulation_steps() const;     // micro steps per optimizer step
   int64_t global_steps() const;                    // optimizer steps done
   int64_t micro_steps() const;                     // micro steps done
-  int64_t skipped_steps() const;                   // of them, for an overflow of the gradients
+  int64_t skipped_steps() const;                   // optimizer steps skipped because gradients overflowed
   double get_lr() const;                           // of the next update
   double loss_scale() const;                       // 1 without fp16
-  // The norm of the mean gradient at the last step, before clipping; where clipping or a loss scale needed it.
+  // The norm of the mean gradient at the last step, before clipping; nullopt unless clipping or a loss scale needed it.
   std::optional<double> get_global_grad_norm() const;
   int64_t num_params() const;  // trainable, without padding
   int zero_optimization_stage() const;
@@ -94,12 +94,12 @@ class ModelEngine {
 
  protected:
   ModelEngine(World& world, const Json& config, std::shared_ptr<ModelParts> parts);
-  // The engine of one pipeline stage: the derived class trains it on `zero`, which is borrowed. `info` describes the
+  // The engine of one pipeline stage. The derived class trains it with `zero`, which is borrowed. `info` describes the
   // whole model.
   ModelEngine(World& world, const Json& config, ZeroEngine& zero, int stage, int stages, const ModelInfo& info,
               std::function<void(bool)> set_mode);
   TuningRun& tuning();
-  // An optimizer step is done, all its micro steps with it.
+  // Counts an optimizer step and all its micro steps.
   void count_whole_step();
   void begin_forward();
   void end_forward();

@@ -17,13 +17,14 @@ namespace dsat::trainer {
 
 class EventWriter {
  public:
-  // `suffix`: ends the file's name, so that ranks write files of their own.
+  // `suffix`: the end of the file's name, so that each rank writes a file of its own.
   explicit EventWriter(std::filesystem::path folder, std::string suffix = "");
 
   void add_scalar(const std::string& tag, double value, int64_t step);
-  // `image`: [3 or 1, height, width] or [height, width]; uint8, or floating point of which 0 is black and 1 is full.
+  // `image`: [3 or 1, height, width] or [height, width]; uint8, or floating point from 0 (black) to 1.
   void add_image(const std::string& tag, const at::Tensor& image, int64_t step);
-  // The values of `values`, a parameter or a gradient say, in `bins` of equal width from the least to the greatest.
+  // A histogram of `values`, such as a parameter or a gradient, with `bins` bins of equal width from the least value to
+  // the greatest.
   void add_histogram(const std::string& tag, const at::Tensor& values, int64_t step, int64_t bins = 64);
   // `text`: UTF-8; TensorBoard shows it as Markdown.
   void add_text(const std::string& tag, const std::string& text, int64_t step);

@@ -1,4 +1,5 @@
-// Metrics that are no mean over batches: collected on every rank (slot), reduced there, then over the ranks.
+// Metrics that are not means over batches: their values are collected and reduced on every rank (slot), then over the
+// ranks.
 //
 // Threading: one rank, one thread. reduce() is collective through the gather that it is given. Ownership: reducers are
 // shared with the trial that updates them. Errors: dsat::Error, one line that names the reducer or the metric.
@@ -15,17 +16,17 @@
 
 namespace dsat::trainer {
 
-// A derived class may have other forms of update() as well, with arguments of its own: only the user calls it.
+// A derived class may add forms of update() with other arguments, because only the user calls it.
 class MetricReducer {
  public:
   virtual ~MetricReducer() = default;
   // Before each training step that is reported, and before each validation.
   virtual void reset() = 0;
   virtual void update(const Json& value) = 0;
-  // What this rank has to say; JSON, because it travels.
+  // The value of this rank, as JSON, because it is sent to other ranks.
   virtual Json per_slot_reduce() = 0;
-  // `per_slot`: one entry a rank that reports metrics, in the order of ranks. Every rank computes it. A named reducer
-  // gives that metric; an unnamed one an object of metrics.
+  // `per_slot`: one entry for each rank that reports metrics, in the order of ranks. Every rank calls this. A named
+  // reducer returns its metric, an unnamed one an object of metrics.
   virtual Json cross_slot_reduce(const std::vector<Json>& per_slot) = 0;
 };
 
@@ -33,7 +34,7 @@ class MetricReducer {
 using ReduceFunction = std::function<Json(const std::vector<Json>& values)>;
 std::shared_ptr<MetricReducer> make_reducer(ReduceFunction function);
 
-// What a trial does between two reports: a reducer takes part in one of them or in both.
+// The work of a trial between two reports. A reducer takes part in one phase or in both.
 enum class Phase { training, validation };
 
 // The reducers of one trial.
@@ -42,12 +43,12 @@ class Reducers {
   // Gives every rank the values of all ranks.
   using Gather = std::function<std::vector<Json>(const Json& mine)>;
 
-  // Errors: the null reducer, the name of another, a reducer for neither phase.
+  // Errors: a null reducer, a name that is taken, a reducer for neither phase.
   void add(std::shared_ptr<MetricReducer> reducer, std::optional<std::string> name, bool for_training,
            bool for_validation);
   void reset(Phase phase);
-  // An object with one entry a named reducer and the entries of unnamed ones. Errors: two of one name, an unnamed
-  // reducer's result that is no object, values that are not JSON.
+  // An object with one entry for each named reducer, and the entries of the unnamed ones. Errors: two entries of one
+  // name, a result of an unnamed reducer that is no object, values that are not JSON.
   Json reduce(Phase phase, const Gather& gather);
   bool empty() const { return all_.empty(); }
 

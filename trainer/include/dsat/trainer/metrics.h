@@ -1,4 +1,4 @@
-// What train_batch() and evaluate_batch() return: named values that can be written as JSON.
+// The results of train_batch() and evaluate_batch(): named values that can be written as JSON.
 //
 // Threading: values. Errors: dsat::Error, one line that names the metric.
 #ifndef DSAT_TRAINER_METRICS_H_
@@ -18,7 +18,8 @@
 
 namespace dsat::trainer {
 
-// A number, a text, any other JSON, or a tensor: of one element (shape [] or [1]) a number, else an array of numbers.
+// A number, a text, any other JSON, or a tensor. A tensor of one element (shape [] or [1]) becomes a number, any other
+// an array of numbers.
 class MetricValue {
  public:
   MetricValue(at::Tensor value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
@@ -43,27 +44,27 @@ class Metrics : public std::map<std::string, MetricValue> {
   Metrics(double loss) : map{{"loss", loss}} {}                 // NOLINT(google-explicit-constructor)
 };
 
-// As an object, keys in order. `where` stands in errors ("train_batch"). Refused, with the key's path: tensors of more
-// than kMaxMetricElements, NaN and infinity, text that is not UTF-8, binary values.
+// The metrics as an object with its keys in order. Errors name `where` ("train_batch") and the key's path: tensors of
+// more than kMaxMetricElements, NaN and infinity, text that is not UTF-8, binary values.
 inline constexpr int64_t kMaxMetricElements = 4096;
 Json to_json(const Metrics& metrics, const std::string& where);
-// The same check of what is JSON already.
+// The same check for metrics that are JSON already.
 void check_serialisable(const Json& metrics, const std::string& where);
 
-// Metrics of several batches, then of several ranks: numbers are averaged, each batch counting once, and arrays of
-// numbers element by element; anything else must be the same in all of them.
+// The mean of metrics over batches, then over ranks. Numbers and the elements of arrays are averaged, and each batch
+// counts once. All other values must be equal everywhere.
 class MetricMean {
  public:
   void add(const Json& metrics);
   bool empty() const { return sums_.empty() && same_.empty(); }
-  // For other ranks; exact.
+  // The exact sums, to send to other ranks.
   Json partial() const;
   void add_partial(const Json& partial);
   Json mean() const;
 
  private:
   struct Sum {
-    Json sum;  // a number, or an array of such
+    Json sum;  // a number, or an array of numbers
     int64_t count = 0;
   };
   void add_sum(const std::string& key, const Json& sum, int64_t count);

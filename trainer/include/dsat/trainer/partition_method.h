@@ -1,6 +1,6 @@
-// How the layers of a pipeline are shared out to its stages.
+// The method that divides the layers of a pipeline among its stages.
 //
-// A value of its own header, so that the settings need no LibTorch.
+// The header stands alone, so that the settings need no LibTorch.
 #ifndef DSAT_TRAINER_PARTITION_METHOD_H_
 #define DSAT_TRAINER_PARTITION_METHOD_H_
 
@@ -8,7 +8,7 @@ namespace dsat::trainer {
 
 enum class PartitionMethod {
   parameters,  // DeepSpeed's default: the largest stage has as few parameters as any cut allows
-  uniform      // stages of as many layers, by one at most
+  uniform      // the stages have equal numbers of layers, or differ by one
 };
 
 }  // namespace dsat::trainer

@@ -1,13 +1,13 @@
-// A model as a chain of layers, cut into stages that different ranks compute: pipeline parallelism.
+// Pipeline parallelism: a model is a chain of layers, cut into stages that different ranks compute.
 //
 //   PipelineModule module({layer<torch::nn::Linear>(784, 256), torch::relu, layer<torch::nn::Linear>(256, 10)},
 //                         [](const at::Tensor& output, const at::Tensor& target) { ... }, /*num_stages=*/2);
 //   auto engine = initialize(module, world, world.config());
 //   for (...) double loss = engine->train_batch(iterator);
 //
-// The micro batches of one optimizer step go through the stages in the order 1F1B: a stage holds the activations of at
-// most as many micro batches as there are stages from it to the last. Ranks of the same stage train data-parallel, with
-// ZeRO 0 or 1.
+// The micro batches of one optimizer step pass the stages in the order 1F1B: a stage holds the activations of at most
+// as many micro batches as there are stages from it to the last. Ranks of the same stage train data-parallel, with ZeRO
+// 0 or 1.
 // Threading: one rank, one thread; construction, train_batch and eval_batch are collective. Errors: dsat::Error in one
 // line, PeerLost, whatever LibTorch throws (out of memory).
 #ifndef DSAT_TRAINER_PIPELINE_H_
@@ -33,22 +33,22 @@
 
 namespace dsat::trainer {
 
-// One layer, from one tensor to one tensor. Between two stages that tensor is of a floating-point type and, while
-// training, of the same shape for every micro batch.
+// One layer, from one tensor to one tensor. A tensor between two stages has a floating-point type and, in training, the
+// same shape for every micro batch.
 class LayerSpec {
  public:
   using Make = std::function<std::shared_ptr<torch::nn::Module>()>;
   using Forward = std::function<at::Tensor(torch::nn::Module&, const at::Tensor&)>;
 
-  // A function without parameters; nothing is changed in place.
+  // A function without parameters. It must not change its input in place.
   LayerSpec(std::function<at::Tensor(const at::Tensor&)> function)
       : forward_([function](torch::nn::Module&, const at::Tensor& x) { return function(x); }) {}
   // (A module holder can be called, too, but has parameters.)
   template <class F, class = std::enable_if_t<std::is_invocable_r_v<at::Tensor, F, const at::Tensor&> &&
                                               !std::is_base_of_v<torch::detail::ModuleHolderIndicator, F>>>
   LayerSpec(F function) : LayerSpec(std::function<at::Tensor(const at::Tensor&)>(std::move(function))) {}
-  // A module that is there already. Every rank then holds the parameters of all layers until its engine is built;
-  // layer<M>() below spares them that.
+  // An existing module. Every rank then holds the parameters of all layers until its engine is built; layer<M>() below
+  // avoids that.
   template <class M, class = std::enable_if_t<std::is_base_of_v<torch::nn::Module, M>>>
   LayerSpec(std::shared_ptr<M> module)
       : make_([module] { return module; }),
@@ -86,9 +86,9 @@ struct ModuleOf<M, false> {
 
 }  // namespace detail
 
-// Layers that share their parameters: the first of a `key` makes the module, the others use it, in their own way if
-// they like: forward(module, x). Where they are in different stages each stage has a copy, and the sum of the copies'
-// gradients updates all of them.
+// Layers of the same `key` share their parameters: the first makes the module, and the others may use it in their own
+// way: forward(module, x). If they are in different stages, each stage has a copy, and the sum of the copies' gradients
+// updates all copies.
 //   tied_layer<torch::nn::Embedding>("words", [](auto& m, auto& x) { return torch::matmul(x, m.weight.t()); }, 512, 64)
 template <class M, class F, class... Arguments>
 LayerSpec tied_layer(std::string key, F forward, Arguments... arguments) {
@@ -98,20 +98,19 @@ LayerSpec tied_layer(std::string key, F forward, Arguments... arguments) {
                    std::move(key));
 }
 
-// M(arguments...), built by the ranks whose stage it is in; to count its parameters every rank builds it once and lets
-// it go. The values of its parameters depend on the engine's seed and its place in the chain only.
+// M(arguments...), built by the ranks of its stage. To count its parameters, every rank builds it once and drops it.
+// The values of its parameters depend only on the engine's seed and the layer's place in the chain.
 template <class M, class... Arguments>
 LayerSpec layer(Arguments... arguments) {
   return tied_layer<M>(
       "", [](auto& module, const at::Tensor& x) { return module.forward(x); }, arguments...);
 }
 
-// The loss of one micro batch: a scalar, its mean. Called by the last stage.
+// The mean loss of one micro batch, a scalar. The last stage calls it.
 using PipelineLoss = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target)>;
 
 struct PipelineModule {
-  // `num_stages`: 0 for what the configuration's pipeline.stages says; where all three batch sizes are configured it
-  // must say it.
+  // `num_stages`: 0 means the configuration's pipeline.stages, which is needed if all three batch sizes are configured.
   PipelineModule(std::vector<LayerSpec> layers, PipelineLoss loss, int num_stages,
                  PartitionMethod partition = PartitionMethod::parameters)
       : layers(std::move(layers)), loss(std::move(loss)), num_stages(num_stages), partition(partition) {}
@@ -128,22 +127,23 @@ class LayerChain;
 class PipelineEngine : public ModelEngine {
  public:
   // `activation_checkpointing`: recompute activations in backward, in activation_checkpointing.number_checkpoints
-  // segments; pipeline.activation_checkpoint_interval asks for it too.
+  // segments. pipeline.activation_checkpoint_interval turns it on, too.
   PipelineEngine(std::unique_ptr<LayerChain> chain, World& world, const Json& config, bool activation_checkpointing);
   ~PipelineEngine() override;
   void backward(const at::Tensor& loss) = delete;
   void step() = delete;
 
-  // The next micro batch of this rank's share: the model's input and the loss's target, [samples, ...] each. Asked for
-  // once a micro batch where mpu().should_build_data_loader; ranks of one pipeline must get the same ones.
+  // The next micro batch of this rank's share: the model's input and the loss's target, each [samples, ...]. It is
+  // called once for each micro batch if mpu().should_build_data_loader. Ranks of one pipeline must get the same micro
+  // batches.
   using MicroBatches = std::function<std::vector<at::Tensor>()>;
 
-  // One optimizer step over gradient_accumulation_steps micro batches. The mean loss over them and the data-parallel
-  // ranks, the same on every rank.
+  // One optimizer step over gradient_accumulation_steps micro batches. Returns the mean loss over them and the
+  // data-parallel ranks, which is equal on every rank.
   double train_batch(const MicroBatches& next);
-  // The mean loss over as many micro batches, without training.
+  // The mean loss over the same number of micro batches, without training.
   double eval_batch(const MicroBatches& next);
-  // From whatever has next(), like a BatchIterator.
+  // Takes the micro batches from an object with next(), such as a BatchIterator.
   template <class Iterator, class = decltype(std::declval<Iterator&>().next())>
   double train_batch(Iterator& iterator) {
     return train_batch(MicroBatches([&] { return iterator.next(); }));
@@ -155,7 +155,7 @@ class PipelineEngine : public ModelEngine {
 
   ModelParallelUnit mpu() const;
   int num_stages() const;
-  int stage() const;  // of this rank, from 0
+  int stage() const;  // of this rank, counted from 0
 
  private:
   class Pipeline;

@@ -1,10 +1,10 @@
 // Records LibTorch's operations of some steps and writes them as Chrome traces (chrome://tracing, Perfetto).
 //
-// The schedule is that of torch.profiler: `wait` steps pass by, `warmup` steps run under the recorder but are dropped,
-// `active` steps are written, and so on from the start, `repeat` times (0: until the training ends).
-// With profile_memory a trace has the memory of the rank's device, too: its course, and each operation's own part.
-// Units: steps are optimizer steps, times in the file are microseconds, memory is bytes. Threading: step() by one
-// thread; operations of all threads are recorded; one Profiler at a time. Errors: dsat::Error, one line: a wrong
+// The schedule is that of torch.profiler: `wait` steps are not recorded, `warmup` steps are recorded and dropped, and
+// `active` steps are recorded and written. This is done `repeat` times (0: until the training ends). With
+// profile_memory a trace also has the memory of the rank's device over time, and the part of each operation.
+// Units: steps are optimizer steps, times in the file are microseconds, memory is bytes. Threading: one thread calls
+// step(); operations of all threads are recorded; only one Profiler at a time. Errors: dsat::Error, one line: a wrong
 // schedule, or a file that cannot be written.
 #ifndef DSAT_TRAINER_PROFILER_H_
 #define DSAT_TRAINER_PROFILER_H_
@@ -16,8 +16,8 @@
 
 namespace dsat::trainer {
 
-// What torch.profiler calls activities. LibTorch's operations are recorded on the processor, from where they are
-// started; kernels of CUDA devices are not, and asking for them is an Error that says what records them.
+// The activities of torch.profiler. LibTorch's operations are recorded on the CPU that starts them. Kernels of CUDA
+// devices are not recorded; `cuda` is an Error that names a tool for them.
 enum class ProfilerActivity { cpu, cuda };
 
 struct ProfilerOptions {
@@ -31,13 +31,13 @@ struct ProfilerSchedule {
 
 class Profiler {
  public:
-  // Files: FOLDER/NAME.step<last recorded>.trace.json.
+  // The files are FOLDER/NAME.step<last recorded>.trace.json.
   Profiler(std::filesystem::path folder, std::string name, ProfilerSchedule schedule, ProfilerOptions options = {});
   ~Profiler();
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  // After each training step.
+  // Call it after each training step.
   void step();
 
  private:

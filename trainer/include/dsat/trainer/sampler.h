@@ -1,7 +1,7 @@
-// In which order a pass takes the samples of a data set, and which of them.
+// Samplers choose the samples of a pass over a data set, and their order.
 //
-// An order follows from the seed and the number of the pass alone, so that every rank makes the same one and a run that
-// goes on from a checkpoint finds its place. A DataLoader deals it out to the ranks: samplers know nothing of ranks.
+// An order depends only on the seed and the number of the pass, so that all ranks have the same order and a run that
+// continues from a checkpoint finds its place. A DataLoader divides the order among the ranks; samplers know no ranks.
 // Units: samples. Threading: const methods from one thread at a time. Ownership: a loader shares its sampler.
 // Errors: dsat::Error, one line.
 #ifndef DSAT_TRAINER_SAMPLER_H_
@@ -16,9 +16,9 @@ namespace dsat::trainer {
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  // Samples in a pass; the same in every pass.
+  // The number of samples in a pass, which is equal in all passes.
   virtual int64_t size() const = 0;
-  // size() indices into the data set, for the pass number `epoch`.
+  // The size() indices into the data set for the pass number `epoch`.
   virtual std::vector<int64_t> order(uint64_t seed, int64_t epoch) const = 0;
 };
 
@@ -33,7 +33,7 @@ class SequentialSampler : public Sampler {
   int64_t size_;
 };
 
-// Each of `size` samples once, in another order in every pass.
+// Each of `size` samples once, in a different order in every pass.
 class RandomSampler : public Sampler {
  public:
   explicit RandomSampler(int64_t size) : size_(size) {}
@@ -44,7 +44,7 @@ class RandomSampler : public Sampler {
   int64_t size_;
 };
 
-// The samples of `indices` alone, each once, in another order in every pass.
+// Only the samples of `indices`, each once, in a different order in every pass.
 class SubsetRandomSampler : public Sampler {
  public:
   explicit SubsetRandomSampler(std::vector<int64_t> indices) : indices_(std::move(indices)) {}
@@ -55,16 +55,16 @@ class SubsetRandomSampler : public Sampler {
   std::vector<int64_t> indices_;
 };
 
-// `size` draws with replacement, sample i with a probability in proportion to weights[i].
+// Draws `size` samples with replacement, sample i with a probability in proportion to weights[i].
 class WeightedRandomSampler : public Sampler {
  public:
-  // Errors: no weights, one that is negative or not finite, a sum of 0.
+  // Errors: no weights, a weight that is negative or not finite, a sum of 0.
   WeightedRandomSampler(const std::vector<double>& weights, int64_t size);
   int64_t size() const override { return size_; }
   std::vector<int64_t> order(uint64_t seed, int64_t epoch) const override;
 
  private:
-  std::vector<double> sums_;  // of the weights up to each, itself included
+  std::vector<double> sums_;  // cumulative sums of the weights
   int64_t size_;
 };
 

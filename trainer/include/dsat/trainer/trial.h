@@ -3,8 +3,8 @@
 //   class MyTrial : public dsat::trainer::Trial { ... };
 //   DSAT_TRIAL(MyTrial)
 //
-// is a shared library, built from headers only; `dsat-trial --trial libmytrial.so` has the rest. docs/trial-api.md has
-// the whole of it.
+// is a shared library that needs only the headers; `dsat-trial --trial libmytrial.so` has the rest. docs/trial-api.md
+// describes the API.
 // Threading: one rank, one thread; every rank runs the same trial. Ownership: dsat-trial owns the trial, which borrows
 // its context. Errors: an exception ends the training on all ranks.
 #ifndef DSAT_TRAINER_TRIAL_H_
@@ -26,29 +26,30 @@ namespace dsat::trainer {
 
 class Trial {
  public:
-  // A trial's constructor takes the context, builds its engines and wraps them. Borrows the context.
+  // The constructor of a trial takes the context, builds its engines and wraps them. Borrows the context.
   explicit Trial(TrialContext& context) : context_(context) {}
   virtual ~Trial() = default;
   Trial(const Trial&) = delete;
   Trial& operator=(const Trial&) = delete;
 
-  // On ranks whose unit says should_build_data_loader. A DataLoader's batch size is the engine's micro batch.
+  // Called on ranks whose unit has should_build_data_loader. The batch size of a DataLoader is the engine's micro
+  // batch.
   virtual std::shared_ptr<Loader> build_training_data_loader() = 0;
   virtual std::shared_ptr<Loader> build_validation_data_loader() = 0;
 
-  // One micro batch: data.next(), forward, backward, step; called gradient_accumulation_steps times for an optimizer
-  // step. After disable_auto_grad_accumulation(), which a pipeline needs, once for a step, all of whose micro batches
-  // it trains. `batch`: the optimizer step, counted from 0 over the whole training. Metrics of ranks that do not report
-  // are not used.
+  // Trains one micro batch: data.next(), forward, backward, step. It is called gradient_accumulation_steps times for an
+  // optimizer step. After disable_auto_grad_accumulation(), which a pipeline needs, it is called once for a step and
+  // trains all its micro batches. `batch`: the optimizer step, counted from 0 over the whole training. Metrics of ranks
+  // that do not report are ignored.
   virtual Metrics train_batch(BatchIterator& data, int64_t epoch, int64_t batch) = 0;
-  // One micro batch of a validation, without gradients; of a pipeline the gradient_accumulation_steps ones that its
-  // eval_batch() takes. `batch`: counted from 0 in this validation.
+  // Evaluates one micro batch without gradients; with a pipeline the gradient_accumulation_steps micro batches of its
+  // eval_batch(). `batch`: counted from 0 in this validation.
   virtual Metrics evaluate_batch(BatchIterator& data, int64_t batch) = 0;
 
   virtual Callbacks build_callbacks() { return {}; }
 
-  // To and from a checkpoint's folder; collective. By default every rank saves and loads its shard of each wrapped
-  // engine. Who overrides them keeps more, and calls these.
+  // Write and read the folder of a checkpoint; collective. By default every rank saves and loads its shard of each
+  // wrapped engine. An override that keeps more must call these.
   virtual void save(const std::string& path);
   virtual void load(const std::string& path);
 
@@ -56,14 +57,14 @@ class Trial {
   TrialContext& context_;
 };
 
-// What a trial's library and dsat-trial must have in common.
+// The versions that a trial's library and dsat-trial must share.
 #define DSAT_TRAINER_VERSION "0.1.0"
 struct TrialVersions {
   const char* dsat = DSAT_TRAINER_VERSION;
   const char* libtorch = TORCH_VERSION;
 };
 
-// What DSAT_TRIAL exports. The versions stay first: they are read before anything else is believed.
+// The export of DSAT_TRIAL. The versions stay first, because they are checked before the other members are read.
 struct TrialEntry {
   TrialVersions versions;
   const char* name;
@@ -73,7 +74,7 @@ inline constexpr const char* kTrialEntry = "dsat_trial_entry";
 
 }  // namespace dsat::trainer
 
-// Once in a library, outside any namespace.
+// Use it once in a library, outside any namespace.
 #define DSAT_TRIAL(T)                                                                                                 \
   static_assert(std::is_base_of_v<dsat::trainer::Trial, T>, #T " must derive from dsat::trainer::Trial");             \
   static_assert(!std::is_abstract_v<T>, #T                                                                            \
