@@ -84,8 +84,8 @@ std::string why_too_short(const Struct& given, bool reaches, const char* member,
 
 // Returns "" or the member that the plugin's author has to set.
 std::string missing_in(const dsat_descriptor& raw) {
-  const bool reaches = DSAT_HAS(&raw, dsat_descriptor, options_json);
-  if (std::string why = why_too_short(raw, reaches, "options_json", "dsat_descriptor"); !why.empty()) return why;
+  const bool reaches = DSAT_HAS(&raw, dsat_descriptor, study_json);
+  if (std::string why = why_too_short(raw, reaches, "study_json", "dsat_descriptor"); !why.empty()) return why;
   const std::pair<const char*, const char*> members[] = {{"id", raw.id},
                                                          {"name", raw.name},
                                                          {"version", raw.version},
@@ -148,9 +148,7 @@ PluginInfo describe_one(const fs::path& file, PluginKind kind, const dsat_plugin
   info.state_version = raw.state_version;
   info.options = parse_declared(file, raw, "options_json", raw.options_json);
   info.study = Json::object();
-  if (DSAT_HAS(&raw, dsat_descriptor, study_json) && raw.study_json != nullptr) {
-    info.study = parse_declared(file, raw, "study_json", raw.study_json);
-  }
+  if (raw.study_json != nullptr) info.study = parse_declared(file, raw, "study_json", raw.study_json);
   const std::string problem = problem_of(info);
   if (!problem.empty()) throw bad_plugin(file, fmt::format("{}: {} (plugin defect)", info.id, problem));
   return info;

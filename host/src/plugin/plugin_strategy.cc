@@ -39,8 +39,8 @@ RawResult raw_result(const StrategyEvent& event) {
   return raw;
 }
 
-dsat_exit raw_exit(const StrategyEvent& event, uint32_t size) {
-  return {size,
+dsat_exit raw_exit(const StrategyEvent& event) {
+  return {sizeof(dsat_exit),
           event.outcome,
           event.trial,
           event.peak_bytes,
@@ -93,9 +93,7 @@ std::string why_incomplete(const dsat_strategy* made) {
 PluginStrategy::PluginStrategy(const PluginInfo& plugin, uint64_t seed, Log log)
     : name_(plugin.name),
       seed_(seed),
-      services_(ServiceTable::make(std::move(log), plugin.kind == PluginKind::profiler)) {
-  if (plugin.abi_minor < 2) exit_size_ = offsetof(dsat_exit, peak_above_bytes);
-}
+      services_(ServiceTable::make(std::move(log), plugin.kind == PluginKind::profiler)) {}
 
 std::unique_ptr<Strategy> PluginStrategy::create(const PluginInfo& plugin, const Json& options, uint64_t seed,
                                                  Log log) {
@@ -159,7 +157,7 @@ dsat_status PluginStrategy::deliver(const StrategyEvent& event) {
     case StrategyEvent::Kind::exited:
       break;
   }
-  const dsat_exit raw = raw_exit(event, exit_size_);
+  const dsat_exit raw = raw_exit(event);
   return vtable_->on_trial_exited(vtable_, &raw);
 }
 

@@ -37,7 +37,6 @@ class PluginStrategy final : public Strategy {
 
   std::string name_;
   uint64_t seed_ = 0;
-  uint32_t exit_size_ = sizeof(dsat_exit);  // as in the plugin's header
   ServiceTable& services_;
   dsat_strategy* vtable_ = nullptr;
 };

@@ -13,10 +13,11 @@
  * Ownership. Every pointer is borrowed for the call; a callee that needs the bytes later copies them. Nothing is
  * freed across the boundary. State leaves through a sink.
  *
- * Growth. A struct with a struct_size only grows at its end, and a reader tests DSAT_HAS before it touches a member
- * that version 1.0 did not have. dsat_str, dsat_metric, dsat_sink and dsat_plugin_entry never grow. No struct has
- * padding, at its end neither (asserted at the end of this header), so that sizes are exact. There is no bool, long,
- * enum or bit-field: their sizes differ between compilers.
+ * Growth. A struct with a struct_size only grows at its end. A member that version 1.0 does not have says since which
+ * minor it is there, and a reader tests DSAT_HAS before it touches such a member: the other side may have been compiled
+ * with an earlier header. dsat_str, dsat_metric, dsat_sink and dsat_plugin_entry never grow. No struct has padding, at
+ * its end neither (asserted at the end of this header), so that sizes are exact. There is no bool, long, enum or
+ * bit-field: their sizes differ between compilers.
  *
  * Errors. A failing call first sets a message with host->set_error; a failure without one is reported as the plugin's
  * defect. No exception crosses: every function pointer is noexcept in C++.
@@ -46,7 +47,7 @@ extern "C" {
 
 /* A plugin loads when its major equals the host's. A minor adds members and extensions and breaks nothing. */
 #define DSAT_ABI_MAJOR 1u
-#define DSAT_ABI_MINOR 2u
+#define DSAT_ABI_MINOR 0u
 
 #define DSAT_EXPORT __attribute__((visibility("default")))
 
@@ -172,7 +173,7 @@ typedef struct dsat_result {
   const dsat_metric* metrics;
 } dsat_result;
 
-/* A trial's end: exactly once for each id of an accepted event. A plugin of an earlier minor gets the size it knows. */
+/* A trial's end: exactly once for each id of an accepted event. */
 typedef struct dsat_exit {
   uint32_t struct_size;
   dsat_trial_outcome outcome;
@@ -183,10 +184,10 @@ typedef struct dsat_exit {
   uint32_t attempt;    /* 1 = the first start; 1, too, of a trial that never started */
   uint32_t reserved;
   dsat_str reason; /* one line, for people */
-  /* Since 1.2. For a trial out of memory: what it had allocated and what it wanted then, on the rank where that is
-   * most; its peak would have been larger. 0 = unknown. */
+  /* For a trial out of memory: what it had allocated and what it wanted then, on the rank where that is most; its peak
+   * would have been larger. 0 = unknown. */
   uint64_t peak_above_bytes;
-  uint64_t allocator_retries; /* since 1.2: how often the allocator gave its cache back; 0 = never, or unknown */
+  uint64_t allocator_retries; /* how often the allocator gave its cache back; 0 = never, or unknown */
 } dsat_exit;
 
 /* Where a strategy writes its state. [control], during save only. */
@@ -236,7 +237,7 @@ typedef struct dsat_descriptor {
   const char* version;    /* "1.0.0" */
   const char* summary;    /* one line */
   const char* options_json;
-  const char* study_json; /* since 1.1 */
+  const char* study_json;
 } dsat_descriptor;
 
 #define DSAT_SEARCHER_FACTORY "dsat.searcher-factory/1"

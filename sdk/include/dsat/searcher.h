@@ -91,13 +91,10 @@ class Exit {
   }
   // A lower bound of the peak of a trial that ran out of memory: the memory in use plus the failed allocation.
   std::optional<uint64_t> peak_above_bytes() const {
-    const bool is_known = DSAT_HAS(&raw_, dsat_exit, peak_above_bytes) && raw_.peak_above_bytes != 0;
-    return is_known ? std::optional<uint64_t>(raw_.peak_above_bytes) : std::nullopt;
+    return raw_.peak_above_bytes == 0 ? std::nullopt : std::optional<uint64_t>(raw_.peak_above_bytes);
   }
   // How often the allocator freed its cache. More than 0: the trial was close to the limit. 0: never, or unknown.
-  uint64_t allocator_retries() const {
-    return DSAT_HAS(&raw_, dsat_exit, allocator_retries) ? raw_.allocator_retries : 0;
-  }
+  uint64_t allocator_retries() const { return raw_.allocator_retries; }
   int exit_code() const { return raw_.exit_code; }
   int term_signal() const { return raw_.term_signal; }
   unsigned attempt() const { return raw_.attempt; }

@@ -1,6 +1,5 @@
 // Plugins that break the ABI are refused by name and reason; one that breaks it at work fails its study alone.
 #include "host/study/study_fixture.h"
-#include "plugin/plugin_strategy.h"
 
 namespace dsat::host {
 namespace {
@@ -25,12 +24,6 @@ class BadPluginsTest : public StudyTest {
   }
 };
 
-// A study without trials.
-struct NoTrials : RequestAnswers {
-  std::optional<uint64_t> create_trial(const Op&) override { return std::nullopt; }
-  uint64_t next_id() const override { return 0; }
-};
-
 TEST_F(BadPluginsTest, WhatIsNoPluginOfThisAbiIsRefusedBeforeAnythingOfItRuns) {
   EXPECT_THAT(why_not(fixture_plugin("bad_major")), HasSubstr("built for plugin ABI 2, this dsat has 1"));
   EXPECT_THAT(why_not(fixture_plugin("bad_magic")), HasSubstr("wrong magic"));
@@ -48,7 +41,7 @@ TEST_F(BadPluginsTest, AStructureIsReadNoFartherThanItSaysItReaches) {
               HasSubstr("the searcher factory is incomplete: its struct_size is 16, which ends before create"));
   EXPECT_THAT(why_not(fixture_plugin("bad_short_descriptor")),
               AllOf(HasSubstr("descriptor(0) of the searcher factory is incomplete: its struct_size is"),
-                    HasSubstr("ends before options_json: set it to sizeof(dsat_descriptor)")));
+                    HasSubstr("ends before study_json: set it to sizeof(dsat_descriptor)")));
 }
 
 TEST_F(BadPluginsTest, TheMemberThatIsMissingIsNamed) {
@@ -69,24 +62,6 @@ TEST_F(BadPluginsTest, WhatAPluginWantsOfItsStudyIsCheckedWhenItIsLoaded) {
   EXPECT_THAT(why_not(fixture_plugin("bad_study_key")), HasSubstr("'max_trials' is neither"));
   EXPECT_THAT(why_not(fixture_plugin("bad_study_stage")), HasSubstr("zero_stages is no list of ZeRO stages"));
   EXPECT_THAT(why_not(fixture_plugin("bad_study_count")), HasSubstr("profile_trials is no number of at least 1"));
-}
-
-TEST_F(BadPluginsTest, APluginOfAnOlderMinorIsReadNoFartherThanItReaches) {
-  const auto described = describe_plugin(fixture_plugin("old_minor"), in_this_process());
-  ASSERT_TRUE(described.ok()) << described.status().message();
-  EXPECT_EQ(described->at(0).abi_minor, 0u);
-  EXPECT_EQ(described->at(0).study, Json::object());
-}
-
-TEST_F(BadPluginsTest, APluginOfAnOlderMinorGetsTheExitThatItsHeaderKnows) {
-  const PluginInfo plugin =
-      find_strategy(fixture_plugin("old_minor").string(), PluginKind::searcher, in_this_process()).value();
-  const auto strategy = PluginStrategy::create(plugin, Json::object(), 42, [](int, std::string_view) {});
-  StrategyEvent exit;
-  exit.kind = StrategyEvent::Kind::exited;
-  exit.peak_above_bytes = 7;
-  NoTrials answers;
-  EXPECT_THAT(strategy->handle(exit, answers), ::testing::IsEmpty()) << "it fails at any other size";
 }
 
 TEST_F(BadPluginsTest, AnUndefinedSymbolIsNamed) {

@@ -1,4 +1,5 @@
-/* One table of rows, for the header that is found first: the build defines its name as TABLE. */
+/* One table of rows, for the header that is found first: the build defines its name as TABLE. The row of a member that
+ * a later minor adds stands within `#if DSAT_ABI_MINOR >= ...`. */
 #include "sdk/abi/layout_table.h"
 
 #include "dsat/abi.h"
@@ -43,6 +44,8 @@ const struct layout_row TABLE[] = {ROW(dsat_str, data),
                                    ROW(dsat_exit, attempt),
                                    ROW(dsat_exit, reserved),
                                    ROW(dsat_exit, reason),
+                                   ROW(dsat_exit, peak_above_bytes),
+                                   ROW(dsat_exit, allocator_retries),
                                    ROW(dsat_sink, ctx),
                                    ROW(dsat_sink, write),
                                    ROW(dsat_strategy, struct_size),
@@ -61,6 +64,7 @@ const struct layout_row TABLE[] = {ROW(dsat_str, data),
                                    ROW(dsat_descriptor, version),
                                    ROW(dsat_descriptor, summary),
                                    ROW(dsat_descriptor, options_json),
+                                   ROW(dsat_descriptor, study_json),
                                    ROW(dsat_factory, struct_size),
                                    ROW(dsat_factory, count),
                                    ROW(dsat_factory, descriptor),
@@ -70,11 +74,4 @@ const struct layout_row TABLE[] = {ROW(dsat_str, data),
                                    ROW(dsat_plugin_entry, abi_major),
                                    ROW(dsat_plugin_entry, abi_minor),
                                    ROW(dsat_plugin_entry, get_factory),
-#if DSAT_ABI_MINOR >= 1
-                                   ROW(dsat_descriptor, study_json),
-#endif
-#if DSAT_ABI_MINOR >= 2
-                                   ROW(dsat_exit, peak_above_bytes),
-                                   ROW(dsat_exit, allocator_retries),
-#endif
                                    {NULL, 0, 0}};

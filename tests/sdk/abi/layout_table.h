@@ -13,7 +13,7 @@ struct layout_row {
 #if defined(__cplusplus)
 extern "C" {
 #endif
-extern const struct layout_row layout_of_1_0[], layout_of_1_1[], layout_of_1_2[], layout_of_today[];
+extern const struct layout_row layout_of_1_0[], layout_of_today[];
 #if defined(__cplusplus)
 }
 #endif
