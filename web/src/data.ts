@@ -35,10 +35,10 @@ export interface Study {
     name: string; metric: string; direction: string; status: string; reason: string; dir: string;
     best: { trial: number; config: JsonObject; metrics: JsonObject; metric: number; why: string } | null;
     gain: {
-      ratio: number; low: number | null; high: number | null; baseline: number; left_out?: number;
-      of_best?: { value: number; measurements: number }; of_own?: { value: number; measurements: number };
+      ratio: number; low: number | null; high: number | null; baseline: number; left_out: number;
+      of_best: { value: number; measurements: number }; of_own: { value: number; measurements: number };
     } | null;
-    why_no_gain?: string | null;
+    why_no_gain: string | null;
     end_to_end: { wall_us: number; engine_us: number; ratio: number | null; script_bound: boolean } | null;
   };
   profile: JsonObject | null;

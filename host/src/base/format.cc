@@ -69,7 +69,7 @@ std::string format_gain(const Gain& gain, uint64_t best) {
 
 std::string format_gain_sides(const Gain& gain, const std::string& metric) {
   const Gain::Side &best = gain.of_best, &own = gain.of_own;
-  if (!gain.low || best.measurements < 1 || own.measurements < 1 || gain.left_out < 1) return "";
+  if (!gain.low || gain.left_out < 1) return "";
   return fmt::format("made of: the best {} ({} after its choice, {} earlier measurement{} left out), your own {} ({})",
                      format_metric(metric, best.value), times_measured(best.measurements), gain.left_out,
                      gain.left_out == 1 ? "" : "s", format_metric(metric, own.value), times_measured(own.measurements));

@@ -20,7 +20,7 @@ void BestAgainstOwn::start(const Json& brief) {
   const Json &best = brief.at("best"), &own = brief.at("own");
   best_.trial = config::whole_number<uint64_t>(best.at("trial"));
   best_.overrides = best.at("overrides");
-  best_.before = best.value("values", std::vector<double>());  // none in a journal of an older host
+  best_.before = best.at("values").get<std::vector<double>>();
   own_.trial = config::whole_number<uint64_t>(own.at("trial"));
   own_.overrides = own.at("overrides");
   own_.values = own.at("values").get<std::vector<double>>();

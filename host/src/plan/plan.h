@@ -66,7 +66,7 @@ struct Plan : StudyLimits,
     visitor(Setting{"space_file"}, self.space_file);
     visitor(Setting{"hugging_face"}, self.hugging_face);
     visitor(Setting{"maximise"}, self.maximise);
-    visitor(later_setting("experiment"), self.experiment);
+    visitor(Setting{"experiment"}, self.experiment);
     TrialSetup::visit(self, visitor);
     SearchTarget::visit(self, visitor);
     SearchSettings::visit(self, visitor);

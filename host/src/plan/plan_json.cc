@@ -2,7 +2,6 @@
 // decisions are written; everything else is derived again.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <type_traits>
 
 #include "base/guarded.h"
@@ -94,7 +93,7 @@ struct ReadJson {
   template <class T>
   void operator()(const Setting& setting, T& value) const {
     const auto it = json.find(setting.key);
-    if (it == json.end() && !setting.is_in_old_plans) return;
+    if (it == json.end() && setting.is_later) return;
     if (it == json.end()) throw unreadable(fmt::format("it has no '{}'", setting.key));
     const auto refuse = [&] { return unreadable(fmt::format("its '{}' is {}", setting.key, it->dump())); };
     try {
@@ -112,24 +111,24 @@ void visit_slot(Self& slot, Visitor&& visitor) {
   visitor(Setting{"id"}, slot.id);
   visitor(Setting{"ordinal"}, slot.ordinal);
   visitor(Setting{"memory_bytes"}, slot.memory_bytes);
-  visitor(later_setting("host"), slot.host);
-  visitor(later_setting("uuid"), slot.uuid);
+  visitor(Setting{"host"}, slot.host);
+  visitor(Setting{"uuid"}, slot.uuid);
 }
 
-// All but the list of slots. Journals of earlier versions know one machine and trials that are all alike.
+// All but the list of slots.
 template <class Self, class Visitor>
 void visit_slots(Self& slots, Visitor&& visitor) {
   visitor(Setting{"backend"}, slots.backend);
   visitor(Setting{"slots_per_trial"}, slots.slots_per_trial);
   visitor(Setting{"device_memory_bytes"}, slots.device_memory_bytes);
-  visitor(later_setting("hostfile"), slots.hostfile);
-  visitor(later_setting("shape"), slots.shape.node_slots);
-  visitor(later_setting("num_gpus"), slots.num_gpus);
-  visitor(later_setting("num_nodes"), slots.num_nodes);
-  visitor(later_setting("size_is_ours"), slots.size_is_ours);
-  visitor(later_setting("filtered"), slots.filtered);
-  visitor(later_setting("at_once"), slots.at_once);
-  visitor(later_setting("placements"), slots.placements);
+  visitor(Setting{"hostfile"}, slots.hostfile);
+  visitor(Setting{"shape"}, slots.shape.node_slots);
+  visitor(Setting{"num_gpus"}, slots.num_gpus);
+  visitor(Setting{"num_nodes"}, slots.num_nodes);
+  visitor(Setting{"size_is_ours"}, slots.size_is_ours);
+  visitor(Setting{"filtered"}, slots.filtered);
+  visitor(Setting{"at_once"}, slots.at_once);
+  visitor(Setting{"placements"}, slots.placements);
 }
 
 Json to_json(const SlotPlan& slots) {
@@ -148,10 +147,6 @@ SlotPlan slots_from_json(const Json& json) {
   SlotPlan plan;
   for (const Json& entry : json.at("slots")) visit_slot(plan.slots.emplace_back(), ReadJson{entry});
   visit_slots(plan, ReadJson{json});
-  if (!json.contains("shape")) plan.shape.node_slots = {plan.slots_per_trial};
-  if (!json.contains("at_once")) {
-    plan.at_once = static_cast<int>(plan.slots.size()) / std::max(1, plan.slots_per_trial);
-  }
   return plan;
 }
 
@@ -216,12 +211,8 @@ Plan plan_from_json(const Json& json) {
   if (!json.is_object()) throw unreadable("it is no JSON object");
   try {
     Plan plan;
-    // Journals of earlier versions: such a study goes on as it began.
-    plan.baseline = false;
-    plan.finals = 0;
-    plan.max_restarts = 0;
     read_settings(json, plan);
-    plan.runner = json.value("runner", "local");
+    plan.runner = json.at("runner").get<std::string>();
     if (plan.runner == "sim") plan.simulation = sim::simulation_from_source(json.at("simulation"));
     plan.slots = slots_from_json(json.at("slots"));
     plan.profiler = strategy_from_json(json.at("profiler"), PluginKind::profiler);

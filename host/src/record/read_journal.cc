@@ -26,9 +26,9 @@ Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
   const auto bound = [&](const char* key) {
     return json.at(key).is_null() ? std::nullopt : std::optional<double>(json.at(key).get<double>());
   };
-  const auto side = [&](const char* key) {  // absent in a journal of an older host
-    const Json given = json.value(key, Json::object());
-    return Gain::Side{given.value("value", 0.0), given.value("measurements", 0)};
+  const auto side = [&](const char* key) {
+    const Json& given = json.at(key);
+    return Gain::Side{given.at("value").get<double>(), config::whole_number<int>(given.at("measurements"))};
   };
   try {
     return {json.at("ratio").get<double>(),
@@ -37,7 +37,7 @@ Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
             config::whole_number<uint64_t>(json.at("baseline")),
             side("of_best"),
             side("of_own"),
-            json.value("left_out", 0)};
+            config::whole_number<int>(json.at("left_out"))};
   } catch (const std::exception&) {
     throw Error(DSAT_INTERNAL, fmt::format("journal {}: its gain: is damaged", file.string()));
   }

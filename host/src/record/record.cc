@@ -105,15 +105,9 @@ Json to_json(const StudyRecord& record) {
 static Json to_json(const Gain::Side& side) { return {{"value", side.value}, {"measurements", side.measurements}}; }
 
 Json to_json(const Gain& gain) {
-  Json json{{"ratio", gain.ratio},
-            {"low", value_or_null(gain.low)},
-            {"high", value_or_null(gain.high)},
-            {"baseline", gain.baseline}};
-  if (gain.of_best.measurements < 1) return json;
-  json["of_best"] = to_json(gain.of_best);
-  json["of_own"] = to_json(gain.of_own);
-  json["left_out"] = gain.left_out;
-  return json;
+  return {{"ratio", gain.ratio},       {"low", value_or_null(gain.low)},   {"high", value_or_null(gain.high)},
+          {"baseline", gain.baseline}, {"of_best", to_json(gain.of_best)}, {"of_own", to_json(gain.of_own)},
+          {"left_out", gain.left_out}};
 }
 
 Json to_json(const EndToEnd& end_to_end) {

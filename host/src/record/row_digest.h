@@ -1,8 +1,8 @@
 // Adds a digest to the JSON text of a row, because a value that was changed on disk may still look valid.
 //
-// The text of an object gets a last member, `digest`, over the object and the rest of what its row says. Rows of
-// earlier versions have none and are believed. Threading: pure functions. Errors: without_digest throws dsat::Error,
-// DSAT_DATA_LOSS, for a row that is not as it was written.
+// The text of an object gets a last member, `digest`, over the object and the rest of what its row says. A row without
+// one is believed: whoever edits a row by hand takes its digest out. Threading: pure functions. Errors: without_digest
+// throws dsat::Error, DSAT_DATA_LOSS, for a row that is not as it was written.
 #ifndef DSAT_HOST_RECORD_ROW_DIGEST_H_
 #define DSAT_HOST_RECORD_ROW_DIGEST_H_
 

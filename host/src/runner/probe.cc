@@ -97,10 +97,10 @@ std::optional<uint64_t> positive(const std::optional<uint64_t>& value) {
   return value && *value > 0 ? value : std::nullopt;
 }
 
-// Files of an older hook have no batches. Throws Error.
+// Throws Error.
 std::map<uint64_t, LoadedBatches> read_batches(const Json& file) {
   std::map<uint64_t, LoadedBatches> batches;
-  const Json* part = file.contains("batches") ? read_part(file, "batches") : nullptr;
+  const Json* part = read_part(file, "batches");
   if (part == nullptr) return batches;
   for (const auto& [size, loaded] : part->items()) {
     if (!is_number(size) || !loaded.is_object()) throw Error("batches is no object of sizes");

@@ -52,16 +52,15 @@ struct Study {
     const Json& limits = json.at("limits");
     study.limits.max_trials = limits.at("max_trials").get<int64_t>();
     study.limits.max_concurrent_trials = limits.at("max_concurrent_trials").get<int64_t>();
-    study.limits.open_trials = limits.value("open_trials", study.limits.max_concurrent_trials);
+    study.limits.open_trials = limits.at("open_trials").get<int64_t>();
     study.limits.slots = limits.at("slots").get<int64_t>();
     study.limits.slots_per_trial = limits.at("slots_per_trial").get<int64_t>();
     study.limits.data_parallel_size = limits.at("data_parallel_size").get<int64_t>();
-    study.limits.profile_trials = limits.value("profile_trials", int64_t{3});
-    if (json.contains("device_memory_bytes") && !json["device_memory_bytes"].is_null()) {
-      study.device_memory_bytes = json["device_memory_bytes"].get<uint64_t>();
-    }
-    study.profile = json.value("profile", Json());
-    study.observations = json.value("observations", Json::array());
+    study.limits.profile_trials = limits.at("profile_trials").get<int64_t>();
+    const Json& device_memory = json.at("device_memory_bytes");
+    if (!device_memory.is_null()) study.device_memory_bytes = device_memory.get<uint64_t>();
+    study.profile = json.at("profile");
+    study.observations = json.at("observations");
     return study;
   }
 

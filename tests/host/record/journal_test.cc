@@ -87,17 +87,6 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(journal->append_event(Phase::searcher, {}, {}), 1u) << "numbers go on";
 }
 
-TEST_F(JournalTest, AnEarlierVersionsTrialHasNoSignsOfMemoryButItsPeak) {
-  open()->put_trial(some_trial(0));
-  sql("UPDATE trials SET end = json_remove(end, '$.peak_source', '$.peak_above_bytes', '$.allocator_retries')");
-  const Trial trial = open(Journal::Mode::open)->trials().at(0);
-  EXPECT_EQ(trial.record.peak_bytes, uint64_t{1} << 40);
-  EXPECT_EQ(trial.record.peak_source, "");
-  EXPECT_FALSE(trial.record.peak_above_bytes);
-  EXPECT_EQ(trial.record.allocator_retries, 0u);
-  EXPECT_EQ(event_from_json(Json{{"event", "exited"}, {"trial", 1}}).peak_above_bytes, 0u);
-}
-
 TEST_F(JournalTest, AnEarlierVersionsRowsHaveNoDigestAndAreBelieved) {
   {
     auto journal = open();

@@ -17,7 +17,7 @@ using ::testing::IsEmpty;
 constexpr const char* kDeviceFile =
     R"({"schema": 1, "rank": %, "world_size": 2, "pid": 7, "torch": "2.4.0", "deepspeed": "0.14.5",
         "device": {"type": "cuda", "total_bytes": 8000, "max_allocated_bytes": 100%, "max_reserved_bytes": 3000,
-                   "allocator_retries": %, "ooms": 0}, "process": null})";
+                   "allocator_retries": %, "ooms": 0}, "process": null, "batches": null})";
 
 std::string device_file(int number) {
   std::string text = kDeviceFile;
@@ -30,7 +30,7 @@ std::string device_file(int number) {
 std::string process_file(const std::string& peak) {
   return R"({"schema": 1, "rank": null, "world_size": null, "pid": 7, "torch": "1.13", "deepspeed": null,
              "device": null, "process": {"limit": "RLIMIT_DATA", "limit_bytes": 5000, "peak_bytes": )" +
-         peak + "}}";
+         peak + R"(}, "batches": null})";
 }
 
 class ProbeTest : public TempDirTest {

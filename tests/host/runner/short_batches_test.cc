@@ -76,14 +76,6 @@ TEST_F(ShortBatches, SayNothingOfTheModelsInformation) {
   EXPECT_EQ(end().outcome, Outcome::completed);
 }
 
-TEST_F(ShortBatches, FilesOfAnOlderHookHaveNone) {
-  write_text(dir() / kProbeFolder / "rank0.json",
-             R"({"schema": 1, "rank": 0, "world_size": 1, "torch": "2.4.0", "deepspeed": null, "device": null,
-                 "process": null})");
-  EXPECT_EQ(read_probe(dir()).ranks, 1);
-  EXPECT_EQ(end().outcome, Outcome::completed);
-}
-
 TEST_F(ShortBatches, WhatIsNoneLeavesTheFileOut) {
   for (const char* bad : {"7", "[]", R"({"x": {"samples": 1, "count": 1}})", R"({"-1": {"samples": 1, "count": 1}})",
                           R"({"256": 7})", R"({"256": {"samples": -1, "count": 1}})", R"({"256": {"samples": 1}})",

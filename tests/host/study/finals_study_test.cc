@@ -397,27 +397,12 @@ TEST_F(FinalsStudyTest, AMarginKeepsAFullDeviceFromBeingTheBest) {
   EXPECT_EQ(write_best(session.plan.dir, {}).value().best.trial, 2u) << "chosen anew, by the same rules";
 }
 
-TEST_F(FinalsStudyTest, AStudyOfAnEarlierVersionGoesOnAsItBegan) {
-  Json json = to_json(plan_of(with_finals()));
-  for (const char* key : {"baseline", "finals", "verify_steps", "memory_margin", "max_restarts"}) {
-    ASSERT_TRUE(json.contains(key)) << key;
-    json.erase(key);
-  }
-  const Plan plan = plan_from_json(json);
-  EXPECT_FALSE(plan.baseline);
-  EXPECT_EQ(plan.finals, 0);
-  EXPECT_EQ(plan.verify_steps, 0);
-  EXPECT_EQ(plan.memory_margin, 0);
-  EXPECT_EQ(plan.max_restarts, 0);
-}
-
 TEST(FormatGainTest, NamesTheNumbersItWasMadeOf) {
   const Gain gain{14.2, 0.9, 224, 3, {6344, 1}, {447.1, 1}, 1};
   EXPECT_EQ(
       format_gain_sides(gain, "throughput"),
       "made of: the best 6344 samples/s (measured once after its choice, 1 earlier measurement left out), your own "
       "447.1 samples/s (measured once)");
-  EXPECT_EQ(format_gain_sides({14.2, 0.9, 224, 3}, "throughput"), "") << "an older journal has none";
   EXPECT_THAT(format_gain({39, {}, {}, 3, {390, 1}, {10, 1}}, 9),
               HasSubstr("about 39 x your own configuration (trial 3), each measured once; no interval"));
 }

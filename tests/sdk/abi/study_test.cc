@@ -45,7 +45,8 @@ TEST(Study, MembersOfLaterVersionsAreIgnored) {
 }
 
 TEST(Study, WhatIsMissingOrNotJsonIsAnError) {
-  for (const char* member : {"metric", "direction", "zero_stages", "base_config", "space", "limits"}) {
+  for (const char* member : {"metric", "direction", "zero_stages", "base_config", "space", "limits",
+                             "device_memory_bytes", "profile", "observations"}) {
     Json json = full().to_json();
     json.erase(member);
     EXPECT_ANY_THROW(Study::parse(json.dump())) << member;

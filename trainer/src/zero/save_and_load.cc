@@ -143,7 +143,7 @@ class CheckpointLoader {
     if (theirs != mine) throw Error(fmt::format("{} was trained with {}; this run uses {}", where, theirs, mine));
     client_state_ = saved.at("client_state");
     optimizer_state_ = saved.at("optimizer_state");
-    open_shards(saved.at("world_size").get<int>(), saved.value("pipeline_stages", 1));
+    open_shards(saved.at("world_size").get<int>(), saved.at("pipeline_stages").get<int>());
   }
 
   // Changes the optimizer. check() has found all that can be wrong, so only a disk that fails can stop it half way.

@@ -62,12 +62,12 @@ function endToEnd(study: Study): string {
 }
 
 const measuredOnce = (gain: NonNullable<Study['study']['gain']>): string =>
-  gain.of_best?.measurements === 1 && gain.of_own?.measurements === 1 ? 'Each measured once. ' : '';
+  gain.of_best.measurements === 1 && gain.of_own.measurements === 1 ? 'Each measured once. ' : '';
 
 // Only measurements after the choice of the best count for the gain.
 function madeOf(study: Study): string {
   const { gain, metric: name } = study.study;
-  if (!gain?.of_best?.measurements || !gain.of_own?.measurements || !gain.left_out) return '';
+  if (!gain?.left_out) return '';
   return ` The best: ${metric(name, gain.of_best.value)} (${plural(gain.of_best.measurements, 'measurement')} after its choice, ` +
     `without ${gain.left_out} before it). Yours: ${metric(name, gain.of_own.value)} (${plural(gain.of_own.measurements, 'measurement')}).`;
 }

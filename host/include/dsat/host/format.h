@@ -19,7 +19,7 @@ std::string format_metric(const std::string& metric, double value);
 std::string format_gain(const Gain& gain, uint64_t best);
 
 // "made of: the best 6344 samples/s (measured once after its choice, 1 earlier measurement left out), your own 447.1
-// samples/s (measured once)"; empty if the gain has no interval or does not record its sides.
+// samples/s (measured once)"; empty if the gain has no interval.
 std::string format_gain_sides(const Gain& gain, const std::string& metric);
 
 // ", on 8 devices in place of 2"; empty if trials of both configurations have the same size.

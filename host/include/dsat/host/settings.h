@@ -3,7 +3,7 @@
 // Purpose: StudyOptions, the plan of a study, its runner, the journal and the command line share these structs. A table
 //   gives each field its key in the journal (and in `show --json`), its option and the option's help. Readers and
 //   writers are visitors of the tables. A new setting is one field and one row, and a line in
-//   host/cli/commands/host_options.cc if it has an option.
+//   host/cli/commands/host_options.cc if it has an option. After a release the row is later_setting(...).
 // Use: GROUP::visit(group, visitor) calls visitor(const Setting&, field) for every field, in the order of the help.
 // Threading: plain values. Units: bytes; times are milliseconds. Errors: none; the reader of a value checks it.
 #ifndef DSAT_HOST_SETTINGS_H_
@@ -31,19 +31,12 @@ struct Setting {
   const char* help = "";
   int64_t least = 1;            // of numbers
   const char* words = nullptr;  // words that the option takes in place of a number or text: "auto", "keep|copy"
-  bool is_in_old_plans = true;  // false: journals of earlier versions do not have it, which means the default
+  bool is_later = false;        // a plan of an earlier release may lack it, and its default holds then
 };
 
-// A setting with an option that journals of earlier versions lack.
+// A setting that came after the first release.
 inline Setting later_setting(Setting setting) {
-  setting.is_in_old_plans = false;
-  return setting;
-}
-
-// A field that no option sets and that journals of earlier versions lack.
-inline Setting later_setting(const char* key) {
-  Setting setting{key};
-  setting.is_in_old_plans = false;
+  setting.is_later = true;
   return setting;
 }
 
@@ -78,12 +71,12 @@ struct StudyLimits {
     visitor(Setting{"profile_trials", "profile-trials", nullptr, "N", "the searcher's, else 3",
                     "trials of the profiler; one out of memory is replaced"},
             self.profile_trials);
-    visitor(later_setting({"max_restarts", "max-restarts", nullptr, "N", "1",
-                           "run a failed trial again up to N times, counted once; not one out of memory", 0}),
+    visitor(Setting{"max_restarts", "max-restarts", nullptr, "N", "1",
+                    "run a failed trial again up to N times, counted once; not one out of memory", 0},
             self.max_restarts);
-    visitor(later_setting("early_stopping"), self.early_stopping);
-    visitor(later_setting({"budget", "budget", nullptr, "Ngpuh", nullptr,
-                           "end the study when its trials have had so many device-hours: 40gpuh"}),
+    visitor(Setting{"early_stopping"}, self.early_stopping);
+    visitor(Setting{"budget", "budget", nullptr, "Ngpuh", nullptr,
+                    "end the study when its trials have had so many device-hours: 40gpuh"},
             self.budget);
   }
 };
@@ -97,17 +90,17 @@ struct Comparison {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
-    visitor(later_setting({"baseline", "no-baseline", nullptr, "", nullptr,
-                           "do not measure your own configuration: no gain over it is known"}),
+    visitor(Setting{"baseline", "no-baseline", nullptr, "", nullptr,
+                    "do not measure your own configuration: no gain over it is known"},
             self.baseline);
-    visitor(later_setting({"finals", "finals", nullptr, "N", "by --max-trials",
-                           "trials kept for measuring the best and your own configuration again; 0: none", 0}),
+    visitor(Setting{"finals", "finals", nullptr, "N", "by --max-trials",
+                    "trials kept for measuring the best and your own configuration again; 0: none", 0},
             self.finals);
-    visitor(later_setting({"verify_steps", "verify", nullptr, "N", nullptr,
-                           "have the best train N further steps; if it fails, the next one follows", 0}),
+    visitor(Setting{"verify_steps", "verify", nullptr, "N", nullptr,
+                    "have the best train N further steps; if it fails, the next one follows", 0},
             self.verify_steps);
-    visitor(later_setting({"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
-                           "share of a device's memory that the best configuration must leave free, as 0.05"}),
+    visitor(Setting{"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
+                    "share of a device's memory that the best configuration must leave free, as 0.05"},
             self.memory_margin);
   }
 };
@@ -142,14 +135,13 @@ struct PluginProcesses {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
-    visitor(later_setting("isolation"), self.isolation);
-    visitor(later_setting({"plugin_timeout_ms", "plugin-timeout", nullptr, "TIME", nullptr,
-                           "end a plugin's process that has not answered for so long"}),
+    visitor(Setting{"isolation"}, self.isolation);
+    visitor(Setting{"plugin_timeout_ms", "plugin-timeout", nullptr, "TIME", nullptr,
+                    "end a plugin's process that has not answered for so long"},
             self.plugin_timeout);
-    visitor(later_setting(
-                {"plugin_memory_bytes", "plugin-memory", nullptr, "SIZE", "4GiB", "memory of a plugin's process"}),
+    visitor(Setting{"plugin_memory_bytes", "plugin-memory", nullptr, "SIZE", "4GiB", "memory of a plugin's process"},
             self.plugin_memory_bytes);
-    visitor(later_setting("plugin_host"), self.plugin_host);
+    visitor(Setting{"plugin_host"}, self.plugin_host);
   }
 };
 
@@ -200,7 +192,7 @@ struct SearchSettings {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"seed", "random-seed", "-r", "N", nullptr, "the same seed gives the same search", 0}, self.seed);
-    visitor(later_setting("default_axes"), self.default_axes);
+    visitor(Setting{"default_axes"}, self.default_axes);
   }
 };
 
@@ -245,31 +237,29 @@ struct ClusterOptions {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
-    visitor(later_setting({"runner_command", "runner-command", nullptr, "PREFIX", nullptr,
-                           "run trials on the hosts of --hostfile through this command: 'ssh {host}'"}),
+    visitor(Setting{"runner_command", "runner-command", nullptr, "PREFIX", nullptr,
+                    "run trials on the hosts of --hostfile through this command: 'ssh {host}'"},
             self.runner_command);
-    visitor(later_setting({"partition", "partition", nullptr, "NAME", nullptr, "of the jobs of --runner slurm"}),
+    visitor(Setting{"partition", "partition", nullptr, "NAME", nullptr, "of the jobs of --runner slurm"},
             self.partition);
-    visitor(later_setting({"account", "account", nullptr, "NAME", nullptr, "that the jobs are charged to"}),
-            self.account);
-    visitor(later_setting({"qos", "qos", nullptr, "NAME", nullptr, "quality of service of the jobs"}), self.qos);
-    visitor(
-        later_setting({"constraint", "constraint", nullptr, "LIST", nullptr, "features that their nodes must have"}),
-        self.constraint);
-    visitor(later_setting({"gres", "gres", nullptr, "NAME", "gpu where GPUs are asked for",
-                           "kind of device, one a slot: gpu:a100; none for jobs without"}),
+    visitor(Setting{"account", "account", nullptr, "NAME", nullptr, "that the jobs are charged to"}, self.account);
+    visitor(Setting{"qos", "qos", nullptr, "NAME", nullptr, "quality of service of the jobs"}, self.qos);
+    visitor(Setting{"constraint", "constraint", nullptr, "LIST", nullptr, "features that their nodes must have"},
+            self.constraint);
+    visitor(Setting{"gres", "gres", nullptr, "NAME", "gpu where GPUs are asked for",
+                    "kind of device, one a slot: gpu:a100; none for jobs without"},
             self.gres);
-    visitor(later_setting({"job_time", "job-time", nullptr, "TIME", "--trial-timeout and 2 minutes",
-                           "time limit of a job: minutes, or 1:30:00, 2-12, 90m"}),
+    visitor(Setting{"job_time", "job-time", nullptr, "TIME", "--trial-timeout and 2 minutes",
+                    "time limit of a job: minutes, or 1:30:00, 2-12, 90m"},
             self.job_time);
-    visitor(later_setting({"slurm_options", "slurm-option", nullptr, "WORD", nullptr,
-                           "a further word of sbatch: --slurm-option=--mem=64G; may be given again"}),
+    visitor(Setting{"slurm_options", "slurm-option", nullptr, "WORD", nullptr,
+                    "a further word of sbatch: --slurm-option=--mem=64G; may be given again"},
             self.slurm_options);
-    visitor(later_setting({"slurm_launch", "slurm-launch", nullptr, "HOW", "by COMMAND",
-                           "what spreads a trial over its nodes: command, srun, deepspeed or torchrun"}),
+    visitor(Setting{"slurm_launch", "slurm-launch", nullptr, "HOW", "by COMMAND",
+                    "what spreads a trial over its nodes: command, srun, deepspeed or torchrun"},
             self.slurm_launch);
-    visitor(later_setting("job_token"), self.token);
-    visitor(later_setting("has_gpus"), self.has_gpus);
+    visitor(Setting{"job_token"}, self.token);
+    visitor(Setting{"has_gpus"}, self.has_gpus);
   }
 };
 
@@ -291,8 +281,7 @@ struct TrialMeasurement {
             self.end_profile_step);
     visitor(Setting{"oom_patterns", "oom-pattern", nullptr, "REGEX", nullptr,
                     "a line that a trial prints when it runs out of memory, beside those that dsat knows; may be given "
-                    "again",
-                    1, nullptr, false},
+                    "again"},
             self.oom_patterns);
   }
 };
@@ -321,13 +310,13 @@ struct TrialSetup {
     visitor(Setting{"trial_cwd", "trial-cwd", nullptr, "keep|copy", nullptr,
                     "run trials in this folder or in a copy of it", 1, "keep|copy"},
             self.trial_cwd);
-    visitor(later_setting("includes"), self.includes);
-    visitor(later_setting({"probe", "no-probe", nullptr, "", nullptr,
-                           "leave the memory probe out of the trials' Python processes"}),
+    visitor(Setting{"includes"}, self.includes);
+    visitor(Setting{"probe", "no-probe", nullptr, "", nullptr,
+                    "leave the memory probe out of the trials' Python processes"},
             self.probe);
-    visitor(later_setting("config_by_environment"), self.config_by_environment);
-    visitor(later_setting("variables"), self.variables);
-    visitor(later_setting("hyperparameters"), self.hyperparameters);
+    visitor(Setting{"config_by_environment"}, self.config_by_environment);
+    visitor(Setting{"variables"}, self.variables);
+    visitor(Setting{"hyperparameters"}, self.hyperparameters);
   }
 };
 

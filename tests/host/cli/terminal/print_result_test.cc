@@ -67,7 +67,16 @@ TEST_F(Report, JsonHasTheGainWhereOneWasMeasured) {
   complete();
   EXPECT_FALSE(result_json(result_).contains("gain"));
   result_.gain = host::Gain{3.1, 2.9, {}, 4};
-  EXPECT_EQ(result_json(result_).at("gain"), (Json{{"ratio", 3.1}, {"low", 2.9}, {"high", nullptr}, {"baseline", 4}}));
+  result_.gain->of_best = {62, 2};
+  result_.gain->of_own = {20, 1};
+  result_.gain->left_out = 1;
+  EXPECT_EQ(result_json(result_).at("gain"), (Json{{"ratio", 3.1},
+                                                   {"low", 2.9},
+                                                   {"high", nullptr},
+                                                   {"baseline", 4},
+                                                   {"of_best", {{"value", 62.0}, {"measurements", 2}}},
+                                                   {"of_own", {{"value", 20.0}, {"measurements", 1}}},
+                                                   {"left_out", 1}}));
 }
 
 TEST_F(Report, JsonHasNullWithoutABest) {
