@@ -87,7 +87,7 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
   EXPECT_EQ(journal->append_event(Phase::searcher, {}, {}), 1u) << "numbers go on";
 }
 
-TEST_F(JournalTest, AnEarlierVersionsRowsHaveNoDigestAndAreBelieved) {
+TEST_F(JournalTest, ARowWithoutADigestIsBelieved) {
   {
     auto journal = open();
     journal->put_trial(some_trial(0));
