@@ -29,17 +29,6 @@ constexpr const char* kRules = "rules 3";
 
 bool is_optuna(const std::string& searcher) { return searcher.rfind("optuna-", 0) == 0; }
 
-// A plugin with options, compared under its own name.
-struct Variant {
-  std::string plugin;
-  Json options = Json::object();
-};
-
-Variant variant_of(const std::string& name) {
-  if (name == "asha-guided") return {"asha", {{"asha-draw", "guided"}}};
-  return {name};
-}
-
 // A plugin's library, loaded for the life of the program.
 class Library {
  public:
@@ -143,8 +132,7 @@ class Contest {
   explicit Contest(const ContestOptions& options)
       : options_(options), cache_(options.cache), profiler_(options.plugins, "profiler") {
     for (const std::string& name : options.searchers) {
-      libraries_.push_back(is_optuna(name) ? nullptr
-                                           : std::make_unique<Library>(options.plugins, variant_of(name).plugin));
+      libraries_.push_back(is_optuna(name) ? nullptr : std::make_unique<Library>(options.plugins, name));
     }
     if (std::any_of(options.searchers.begin(), options.searchers.end(), is_optuna)) {
       script_hash_ = file_hash(DSAT_OPTUNA_PEER);
@@ -288,11 +276,7 @@ class Contest {
     return score;
   }
 
-  Json options_for(const std::string& name) const {
-    Json options = variant_of(name).options;
-    options.update(options_.searcher_options.value(name, Json::object()));
-    return options;
-  }
+  Json options_for(const std::string& name) const { return options_.searcher_options.value(name, Json::object()); }
 
   std::string key_of(const ContestScenario& scenario, size_t searcher, uint64_t seed) const {
     const std::string& name = options_.searchers[searcher];

@@ -12,7 +12,7 @@
 namespace dsat::bench {
 
 struct ContestOptions {
-  std::vector<std::string> searchers;  // plugins by name, asha-guided, optuna-tpe, optuna-random
+  std::vector<std::string> searchers;  // plugins by name, optuna-tpe, optuna-random
   std::vector<Surface> surfaces;
   int seeds = 20;
   int first_seed = 1;

@@ -34,8 +34,7 @@ po::options_description described() {
   po::options_description options("bench_search [options]");
   auto add = options.add_options();
   add("help", "this text");
-  add("searchers", po::value<std::string>(),
-      "names, separated by commas; plugins, asha-guided (asha with asha-draw guided), optuna-tpe and optuna-random");
+  add("searchers", po::value<std::string>(), "names, separated by commas; plugins, optuna-tpe and optuna-random");
   add("scenarios", po::value<std::string>(), "those whose name or family begins with one of these, by commas");
   add("peaks", po::value<std::string>()->default_value("both"),
       "reported, silent or both: the half of each family whose trials report their peak memory, the other, or both");

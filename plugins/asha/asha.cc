@@ -8,7 +8,6 @@
 
 namespace dsat {
 
-using search::Configuration;
 using search::Lineage;
 
 Descriptor Asha::descriptor() {
@@ -21,8 +20,6 @@ Descriptor Asha::descriptor() {
        OptionSpec::integer("min-binary-search-trials", 3, "trials of a configuration in the lowest rung").min(1),
        OptionSpec::integer("divisor", 2, "of each rung the best 1/divisor are promoted").min(2),
        OptionSpec::integer("asha-early-stopping", 0, "rungs whose growth is granted from the start").min(0).max(30),
-       OptionSpec::choice("asha-draw", {"random", "guided"}, "random",
-                          "whether a new configuration is drawn at random or from guided's models"),
        OptionSpec::number("search-range-factor", 1.0, "upper end of a search, as a multiple of the expected ceiling")
            .min(0.01)},
       kStateVersion};
@@ -30,36 +27,10 @@ Descriptor Asha::descriptor() {
 
 Asha::Asha(Host host, const Options& options)
     : LineageSearch(host, options.get<double>("search-range-factor")),
-      draws_guided_(options.get<std::string>("asha-draw") == "guided"),
       max_rungs_(options.get<int64_t>("max-rungs")),
       min_trials_(options.get<int64_t>("min-binary-search-trials")),
       divisor_(options.get<int64_t>("divisor")),
       early_stopping_(options.get<int64_t>("asha-early-stopping")) {}
-
-zero_model::SearcherTrials Asha::trials_for_models() const {
-  zero_model::SearcherTrials trials;
-  const std::vector<Record>& all = records();
-  for (size_t i = all.size() - std::min(zero_model::kLearnedTrials, all.size()); i < all.size(); ++i) {
-    const Record& record = all[i];
-    trials.past.push_back({record.trial, lineages()[record.lineage].configuration, micro_batches().at(record.rank),
-                           record.outcome, record.metric, record.peak_bytes});
-  }
-  for (const size_t index : running()) {
-    const Lineage& lineage = lineages()[index];
-    trials.pending.push_back({lineage.configuration, micro_batches().at(lineage.open_rank)});
-  }
-  return trials;
-}
-
-// A share stays random, as in BOHB (Falkner et al., arXiv:1807.01774): so that no prediction shuts out what it is wrong
-// about.
-std::optional<Configuration> Asha::draw(uint64_t index, const Usable& usable) {
-  constexpr uint64_t kRandomShare = 4;
-  if (draws_guided_ && index % kRandomShare != kRandomShare - 1) {
-    if (auto drawn = zero_model::draw_configuration(study(), trials_for_models(), index, usable)) return drawn;
-  }
-  return LineageSearch::draw(index, usable);
-}
 
 int64_t Asha::trials_of_rung(int64_t rung) const {
   constexpr int64_t kPlenty = int64_t{1} << 40;  // more trials than any study has; products do not overflow

@@ -7,8 +7,6 @@
 // with the most trials. A rung compares configurations by their best metric within the trials of that rung; one without
 // a metric is never promoted. A search that ends early has completed its rung. When no new configuration is left, the
 // searches that wait for a promotion continue, best first, so that no allowed trial stays unused.
-// With asha-draw=guided new configurations are drawn by guided's models (zero_model/choice/draw_configuration.h); all
-// else stays.
 //
 // Cost: a decision takes logarithmic time; rungs are kept sorted and split as lineages change.
 // Threading, errors and state: as in search/lineage_search.h.
@@ -20,7 +18,6 @@
 #include <vector>
 
 #include "search/lineage_search.h"
-#include "zero_model/choice/draw_configuration.h"
 
 namespace dsat {
 
@@ -30,7 +27,6 @@ class Asha final : public search::LineageSearch {
   Asha(Host host, const Options& options);
 
  protected:
-  std::optional<search::Configuration> draw(uint64_t index, const Usable& usable) override;
   std::optional<size_t> choose() override;
   void changed(size_t index) override;
 
@@ -56,7 +52,6 @@ class Asha final : public search::LineageSearch {
     bool unfinished = false, idle = false;
   };
 
-  zero_model::SearcherTrials trials_for_models() const;
   int64_t trials_of_rung(int64_t rung) const;
   bool completed_its_rung(const search::Lineage& lineage) const;
   Standing standing_of(size_t index, std::optional<double> metric) const;
@@ -68,7 +63,6 @@ class Asha final : public search::LineageSearch {
   bool waits_in(const Standing& standing, int64_t rung) const;
   std::optional<size_t> promote();
 
-  bool draws_guided_;
   int64_t max_rungs_;
   int64_t min_trials_;
   int64_t divisor_;

@@ -229,13 +229,6 @@ std::string LineageSearch::range(int64_t low, int64_t high) const {
   return fmt::format("[{}, {}]", micro_batches_->at(low), micro_batches_->at(high));
 }
 
-std::vector<size_t> LineageSearch::running() const {
-  std::vector<size_t> indices;
-  for (const auto& [trial, index] : by_open_trial_) indices.push_back(index);
-  std::sort(indices.begin(), indices.end());
-  return indices;
-}
-
 std::string LineageSearch::save() const {
   Json state{{"failures", failures_.count},
              {"refused", failures_.refused},

@@ -110,8 +110,6 @@ class LineageSearch : public Searcher<LineageSearch> {
   const MicroBatches& micro_batches() const { return *micro_batches_; }
   const std::vector<Lineage>& lineages() const { return lineages_; }
   Lineage& lineage(size_t index) { return lineages_[index]; }
-  const std::vector<Record>& records() const { return records_; }  // in the order of their ends
-  std::vector<size_t> running() const;                             // lineages with a running trial, ascending
   int64_t trials_since_best() const { return since_best_; }
   // The largest rank that completed in a stage.
   std::optional<int64_t> top_of_stage(int stage) const;
@@ -147,7 +145,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   std::unordered_map<TrialId, size_t> by_open_trial_;
   std::map<int, int64_t> top_of_stage_;
   std::multiset<int64_t> failing_;  // the smallest failed rank of each lineage that has completed a smaller one
-  std::vector<Record> records_;
+  std::vector<Record> records_;     // in the order of their ends
   std::set<Configuration> taken_;
   int64_t open_ = 0;
   int64_t barren_ = 0;  // lineages in a row that ended without a trial

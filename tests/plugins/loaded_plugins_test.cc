@@ -77,7 +77,6 @@ TEST(LoadedPlugins, TheirOptionsAreDeterminedsWithItsDefaults) {
                                    {"min-binary-search-trials", 3},
                                    {"divisor", 2},
                                    {"asha-early-stopping", 0},
-                                   {"asha-draw", "random"},  // dsat's own
                                    {"search-range-factor", 1.0}}));
   EXPECT_EQ(options("binary"), (Json{{"search-range-factor", 1.0}, {"exact", false}}));  // exact: dsat's own
   EXPECT_EQ(options("grid"), (Json{{"num-tuning-micro-batch-sizes", 3}, {"early-stopping", 0}}));
