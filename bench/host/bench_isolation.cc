@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
   const uint64_t trials =
       argc == 5 && std::strcmp(argv[3], "--trials") == 0 ? std::strtoull(argv[4], nullptr, 10) : 500;
   PluginProcesses apart;
-  apart.isolation = Isolation::all;
+  apart.isolation = Isolation::process;
   apart.plugin_host = argv[2];
   bool alike = true;
   for (const char* name : {"random", "asha"}) {

@@ -72,7 +72,7 @@ SAMPLE = ["none", "segv", "segv_in_thread", "exit0", "segv_once", "sleep", "loop
 
 def start(name, isolated, folder, *trial_options):
     (folder / "ds_config.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 1}))
-    way = ["--plugin-memory", "300MB"] if isolated else ["--in-process"]
+    way = [] if isolated else ["--isolation", "none"]
     if isolated and name.startswith(NEVER_ANSWER):
         way += ["--plugin-timeout", f"{CALL_LIMIT_S}s"]
     arguments = [HOST, "--searcher", PLUGIN, "--defect", name, "--marker", folder / "marker", *way, "--no-baseline",

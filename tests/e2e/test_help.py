@@ -16,7 +16,6 @@ VALUES = {
     "--profiler": ["profiler"],
     "--metric": ["FLOPS_per_gpu", "throughput", "latency", "forward", "backward", "step"],
     "--zero-stages": ["0", "1", "2", "3"], "--space": ["space.json"], "--device-memory": ["80GB", "512MiB"],
-    "--plugin-memory": ["4GiB"],
     "--time-budget": ["90s", "15m", "2h"], "--trial-timeout": ["1m"], "--no-progress-timeout": ["1m"],
     "--end-profile-step": ["5"], "--global-batch": ["8"], "--slots": ["1", "auto"], "--slots-per-trial": ["1"],
     "--max-slots": ["1"], "--num-gpus": ["1"], "--num-nodes": ["1"], "--hostfile": ["hosts"],

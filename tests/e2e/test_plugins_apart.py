@@ -33,7 +33,8 @@ class DefectivePlugins(unittest.TestCase):
 class InProcess(HostTest):
     def test_a_library_that_dies_when_it_is_loaded_is_one_line_and_status_four(self):
         result = subprocess.run([HOST, "--runner", "sim", "--sim", SIMULATION, "--searcher",
-                                 FIXTURES / "libdies_when_loaded.so", "--in-process", "--output-dir", self.dir / "run"],
+                                 FIXTURES / "libdies_when_loaded.so", "--isolation", "none", "--output-dir",
+                                 self.dir / "run"],
                                 cwd=self.dir, capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertEqual(len(result.stderr.strip().splitlines()), 1, result.stderr)
@@ -42,7 +43,8 @@ class InProcess(HostTest):
 
     def test_without_a_process_to_try_it_in_a_crash_in_the_load_is_named_all_the_same(self):
         alone = shutil.copy(HOST, self.dir / "dsat-host")  # where no dsat-plugin-host is, unless dsat is installed
-        result = subprocess.run([alone, "--searcher", FIXTURES / "libdies_when_loaded.so", "--in-process", "--help"],
+        result = subprocess.run([alone, "--searcher", FIXTURES / "libdies_when_loaded.so", "--isolation", "none",
+                                 "--help"],
                                 cwd=self.dir, capture_output=True, text=True, timeout=120)
         self.assertEqual(result.returncode, 4, result.stderr)
         self.assertRegex(result.stderr, r"libdies_when_loaded\.so: (load: it has called abort|a process that loads)")
@@ -53,10 +55,10 @@ class IsolatedSearchers(HostTest):
         for searcher in ("guided", "asha", "random"):
             with self.subTest(searcher=searcher):
                 runs = []
-                for way in ("--isolate", "--in-process"):
-                    run = self.dir / f"{searcher}{way}"
-                    result = subprocess.run([HOST, "--runner", "sim", "--sim", SIMULATION, "--searcher", searcher, way,
-                                             "--max-trials", "40", "--output-dir", run, "--quiet"], cwd=self.dir,
+                for way in ("process", "none"):
+                    run = self.dir / f"{searcher}-{way}"
+                    result = subprocess.run([HOST, "--runner", "sim", "--sim", SIMULATION, "--searcher", searcher,
+                                             "--isolation", way,                                             "--max-trials", "40", "--output-dir", run, "--quiet"], cwd=self.dir,
                                             capture_output=True, text=True, timeout=240)
                     self.assert_ok(result)
                     runs.append(self.decisions(run))
@@ -65,7 +67,8 @@ class IsolatedSearchers(HostTest):
 
     def test_an_isolated_study_resumes_where_it_was(self):
         whole, half = self.dir / "whole", self.dir / "half"
-        common = [HOST, "--runner", "sim", "--sim", str(SIMULATION), "--searcher", "asha", "--isolate", "--quiet"]
+        common = [HOST, "--runner", "sim", "--sim", str(SIMULATION), "--searcher", "asha", "--isolation",
+                  "process", "--quiet"]
         self.assert_ok(subprocess.run([*common, "--max-trials", "40", "--output-dir", whole], cwd=self.dir,
                                       capture_output=True, text=True, timeout=240))
         self.assert_ok(subprocess.run([*common, "--max-trials", "25", "--output-dir", half], cwd=self.dir,
@@ -114,19 +117,14 @@ class IsolatedSearchers(HostTest):
         self.assertNotIn("--searcher guided", result.stdout)
 
     def test_options_that_the_searcher_refuses_cost_no_trial(self):
-        for way in ("--isolate", "--in-process"):
+        for way in ("process", "none"):
             with self.subTest(way=way):
                 run = self.dir / "run"
-                result = self.scripted(run, {"create": "depth and width exclude each other"}, way)
+                result = self.scripted(run, {"create": "depth and width exclude each other"}, "--isolation", way)
                 self.assertEqual(result.returncode, 2, result.stderr)
                 self.assertEqual(result.stderr.strip(),
                                  "dsat-host: plugin scripted: create: depth and width exclude each other")
                 self.assertFalse(run.exists())
-
-    def test_both_ways_at_once_are_refused(self):
-        result = self.run_host(["--isolate", "--in-process"])
-        self.assertEqual(result.returncode, 2)
-        self.assertIn("--in-process and --isolate: give one of the two", result.stderr)
 
 
 class Validate(HostTest):

@@ -41,9 +41,7 @@ void add_search_options(OptionSet& set) {
 
 void add_plugin_process_options(OptionSet& set) {
   set.add_group("Plugins that do not come with dsat run in a process of their own",
-                {Option::toggle("in-process", "run them in dsat-host's own process"),
-                 Option::toggle("isolate", "run dsat's own plugins in processes of their own as well"),
-                 setting_option("plugin-timeout"), setting_option("plugin-memory")});
+                {setting_option("isolation"), setting_option("plugin-timeout")});
 }
 
 void add_limit_options(OptionSet& set) {
@@ -166,8 +164,7 @@ OptionSet resume_options() {
        Option::text("searcher", "PLUGIN", "takes the search over, and learns of all trials that have ended")
            .by_default("as before"),
        Option::toggle("accept-changed-plugins", "a plugin's file may be another one than when the study was started"),
-       setting_option("plugin-timeout").by_default("as before"),
-       setting_option("plugin-memory").by_default("as before"), quiet_option(), verbose_option(),
+       setting_option("plugin-timeout").by_default("as before"), quiet_option(), verbose_option(),
        json_option("the result as one JSON object on standard output; all else on standard error"), help_option()});
   return set;
 }
@@ -228,8 +225,8 @@ OptionSet plugins_options() {
 
 OptionSet validate_options() {
   OptionSet set;
-  set.add_group("Options", {setting_option("plugin-timeout"), setting_option("plugin-memory"),
-                            json_option("the checks as one JSON object"), help_option()});
+  set.add_group("Options",
+                {setting_option("plugin-timeout"), json_option("the checks as one JSON object"), help_option()});
   return set;
 }
 

@@ -77,7 +77,7 @@ int plugins(const Tokens& arguments, Console& console) {
   refuse_operands(request->operands, "plugins");
   Json found = Json::array(), broken = Json::array();
   host::PluginProcesses apart;  // a plugin that crashes ends only its own process
-  apart.isolation = host::Isolation::all;
+  apart.isolation = host::Isolation::process;
   apart.plugin_timeout = kPatience;
   for (const fs::path& folder : host::plugin_search_path()) {
     for (const fs::path& file : libraries_in(folder)) {

@@ -35,7 +35,7 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
       throw Error(
           fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, --budget, "
                       "--max-concurrent-trials, --run-full-experiment, --searcher and its options, "
-                      "--accept-changed-plugins, --plugin-timeout, --plugin-memory, --quiet, --verbose and --json",
+                      "--accept-changed-plugins, --plugin-timeout, --quiet, --verbose and --json",
                       spelling));
     }
   }

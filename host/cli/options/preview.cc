@@ -15,7 +15,7 @@ Preview preview(const OptionSet& set, const Tokens& arguments, Grammar grammar) 
     found.autotuning |= name == "--autotuning";
     found.help |= name == "--help";
     found.version |= name == "--version";
-    for (const char* of_processes : {"--in-process", "--isolate", "--plugin-timeout", "--plugin-memory"}) {
+    for (const char* of_processes : {"--isolation", "--plugin-timeout"}) {
       if (name == of_processes) found.plugin_processes.push_back(token);
     }
   }

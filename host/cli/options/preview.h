@@ -15,7 +15,7 @@ struct Preview {
   std::optional<std::string> searcher, profiler, ds_config;
   bool autotuning = false;  // DeepSpeed's form
   bool help = false, version = false;
-  Tokens plugin_processes;  // the options that say where plugins run, and what they may take
+  Tokens plugin_processes;  // the options of the processes that plugins run in
 };
 
 Preview preview(const OptionSet& set, const Tokens& arguments, Grammar grammar = Grammar::command);

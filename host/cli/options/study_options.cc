@@ -47,7 +47,7 @@ struct Declare {
     if (setting.option == nullptr) return;
     Option option = option_for(setting, field);
     option.value_name = setting.value_name;
-    option.default_shown = setting.fallback != nullptr ? setting.fallback : shown(field);
+    option.default_shown = setting.fallback != nullptr ? setting.fallback : shown(setting, field);
     if (setting.other != nullptr) option.aliases.emplace_back(setting.other);
     options.emplace(setting.option, std::move(option));
   }
@@ -74,7 +74,8 @@ struct Declare {
   static Option option_for(const Setting& setting, const std::optional<Field>&) {
     return option_for(setting, Field());
   }
-  static Option option_for(const Setting& setting, host::TrialCwd) {
+  template <class Enum, class = std::enable_if_t<std::is_enum_v<Enum>>, class = void, class = void>
+  static Option option_for(const Setting& setting, Enum) {
     return Option::choice(setting.option, split(setting.words, '|'), setting.help);
   }
   static Option option_for(const Setting& setting, const std::vector<int>&) {
@@ -89,20 +90,20 @@ struct Declare {
   static Option option_for(const Setting& setting, const ArgMappings&) {
     return Option::text(setting.option, setting.value_name, setting.help).when_repeated(Again::adds);
   }
-  template <class Text, class = std::enable_if_t<!std::is_integral_v<Text>>, class = void>
+  template <class Text, class = std::enable_if_t<!std::is_integral_v<Text> && !std::is_enum_v<Text>>, class = void>
   static Option option_for(const Setting& setting, const Text&) {
     return Option::text(setting.option, setting.value_name, setting.help);
   }
 
   template <class Field>
-  static std::string shown(const Field& field) {
+  static std::string shown(const Setting& setting, const Field& field) {
     if constexpr (std::is_same_v<Field, bool>) return "";  // a switch has no default to show
     if constexpr (std::is_integral_v<Field> && !std::is_same_v<Field, bool>) return fmt::to_string(field);
     if constexpr (std::is_same_v<Field, double>) return fmt::to_string(field);
     if constexpr (std::is_same_v<Field, milliseconds>) {
       return fmt::format("{}m", std::chrono::duration_cast<std::chrono::minutes>(field).count());
     }
-    if constexpr (std::is_same_v<Field, host::TrialCwd>) return field == host::TrialCwd::copy ? "copy" : "keep";
+    if constexpr (std::is_enum_v<Field>) return split(setting.words, '|').at(static_cast<size_t>(field));
     if constexpr (std::is_same_v<Field, std::string>) return field;
     return "";
   }
@@ -161,9 +162,6 @@ struct Read {
   void read(const Setting& s, double& field) const { assign(field, values.number(s.option)); }
   void read(const Setting& s, std::string& field) const { assign(field, values.text(s.option)); }
   void read(const Setting& s, std::filesystem::path& field) const { assign(field, values.text(s.option)); }
-  void read(const Setting& s, host::TrialCwd& field) const {
-    field = values.text(s.option) == "copy" ? host::TrialCwd::copy : host::TrialCwd::keep;
-  }
   void read(const Setting& s, std::vector<int>& field) const {
     if (s.words == nullptr) {
       field = read_sizes(s.option, values.text(s.option).value_or(""));
@@ -180,7 +178,12 @@ struct Read {
   void read(const Setting& s, std::vector<std::string>& field) const { field = values.texts(s.option); }
   // Settings without an option are never read.
   template <class Field>
-  void read(const Setting&, Field&) const {}
+  void read(const Setting& s, Field& field) const {
+    if constexpr (std::is_enum_v<Field>) {
+      const std::vector<std::string> words = split(s.words, '|');
+      field = static_cast<Field>(std::find(words.begin(), words.end(), values.text(s.option)) - words.begin());
+    }
+  }
 };
 
 void check_windows(const StudyOptions& options) {
@@ -212,13 +215,6 @@ void read_runner(const Values& values, StudyOptions& options) {
   options.simulation = std::move(simulation).value();
 }
 
-host::Isolation isolation(const Values& values) {
-  const bool in_process = values.given("in-process"), isolate = values.given("isolate");
-  if (in_process && isolate) throw Error("--in-process and --isolate: give one of the two");
-  if (in_process) return host::Isolation::none;
-  return isolate ? host::Isolation::all : host::Isolation::third_party;
-}
-
 }  // namespace
 
 Option setting_option(std::string_view name) {
@@ -245,7 +241,6 @@ std::vector<std::string> setting_option_names() {
 host::PluginProcesses plugin_processes(const Values& values) {
   host::PluginProcesses processes;
   host::PluginProcesses::visit(processes, Read{values});
-  processes.isolation = isolation(values);
   return processes;
 }
 
@@ -258,7 +253,6 @@ StudyOptions study_options(const Values& values) {
   if (const auto file = values.text("space")) options.space_file = *file;
   if (const auto file = values.text("ds-config")) options.ds_config = *file;
   if (const auto folder = values.text("output-dir")) options.output_dir = *folder;
-  options.isolation = isolation(values);
   read_runner(values, options);
   return options;
 }
@@ -270,7 +264,6 @@ host::ResumeOptions resume_options(const Values& values) {
   options.time_budget = values.duration("time-budget");
   options.budget = values.text("budget").value_or("");
   options.plugin_timeout = values.duration("plugin-timeout");
-  options.plugin_memory_bytes = values.size("plugin-memory");
   options.accept_changed_plugins = values.given("accept-changed-plugins");
   return options;
 }

@@ -18,7 +18,7 @@ namespace dsat::cli {
 Option setting_option(std::string_view name);
 std::vector<std::string> setting_option_names();
 
-// Which plugins run in a process of their own, and what such a process may take.
+// Which plugins run in a process of their own, and how long a call may take there.
 host::PluginProcesses plugin_processes(const Values& values);
 
 // Refuses --run-full-experiment for a simulation.

@@ -276,14 +276,11 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
   return plugins;
 }
 
-bool try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
-               const std::function<void(const PluginProcesses&)>& body) {
+bool try_apart(const std::filesystem::path& file, const PluginProcesses& settings, const std::function<void()>& body) {
   const bool can_run = as_result([&] { return find_plugin_host(settings.plugin_host); }).ok();
   if (!can_run || is_own_plugin(file)) return false;
-  PluginProcesses unlimited = settings;
-  unlimited.plugin_memory_bytes.reset();  // memory is not limited in this process either
   try {
-    body(unlimited);
+    body();
   } catch (const PluginLost&) {
     throw;
   } catch (const Error&) {

@@ -89,8 +89,7 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
 // nothing else. Throws PluginLost. Returns true if it went well. Returns false if the plugin reported an error, which
 // it will report here too unless it needs something that only this process has; or if nothing was tried, because the
 // plugin comes with dsat or there is no dsat-plugin-host.
-bool try_apart(const std::filesystem::path& file, const PluginProcesses& settings,
-               const std::function<void(const PluginProcesses&)>& body);
+bool try_apart(const std::filesystem::path& file, const PluginProcesses& settings, const std::function<void()>& body);
 
 }  // namespace dsat::host
 

@@ -58,6 +58,11 @@ Pair make_pipe() {
   return {ends[0], ends[1]};
 }
 
+// 0: no limit. A plugin that is only tried in the process, and then runs in this one, has none here either.
+uint64_t memory_limit(const PluginProcesses& settings) {
+  return settings.isolation == Isolation::none ? 0 : kPluginMemoryBytes;
+}
+
 std::string text_of(const ExitStatus& end) {
   if (end.signal != 0) return fmt::format("was killed by signal {} ({})", end.signal, strsignal(end.signal));
   return fmt::format("ended with exit status {}", end.code);
@@ -83,7 +88,7 @@ fs::path find_plugin_host(const fs::path& given) {
   if (fs::exists(installed, error)) return installed;
   throw Error(
       fmt::format("no {}: it is neither in {} nor at {}; install dsat, name the file (plugin_host of the library's "
-                  "options), or run the plugin in this process (--in-process, Isolation::none)",
+                  "options), or run the plugin in this process (--isolation none)",
                   kProgram, folder.string(), installed.string()));
 }
 
@@ -95,7 +100,7 @@ PluginProcess::PluginProcess(const PluginProcesses& settings, Printed printed)
   const Pair pipe = make_pipe();
   output_ = pipe.ours;
   SpawnOptions options;
-  options.argv = {program.string(), std::to_string(getpid()), std::to_string(settings.plugin_memory_bytes.value_or(0))};
+  options.argv = {program.string(), std::to_string(getpid()), std::to_string(memory_limit(settings))};
   options.environment = current_environment();
   options.stdout_fd = options.stderr_fd = pipe.theirs;
   options.keep_fd = sockets.theirs;

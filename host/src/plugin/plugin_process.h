@@ -21,6 +21,9 @@
 
 namespace dsat::host {
 
+// Data of a plugin's process; address space that is only reserved does not count.
+inline constexpr uint64_t kPluginMemoryBytes = uint64_t{4} << 30;
+
 class ProcessFailed : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

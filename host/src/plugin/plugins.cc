@@ -107,13 +107,13 @@ std::vector<fs::path> own_folders() {
 }
 
 bool runs_apart(const fs::path& file, Isolation isolation) {
-  return isolation == Isolation::all || (isolation == Isolation::third_party && !is_own_plugin(file));
+  return isolation == Isolation::process || (isolation == Isolation::automatic && !is_own_plugin(file));
 }
 
 // A separate process loads the plugin first, so that a crash during loading does not end this process.
 std::vector<PluginInfo> describe(const fs::path& file, const PluginProcesses& processes) {
   if (runs_apart(file, processes.isolation)) return describe_apart(file, processes);
-  try_apart(file, processes, [&](const PluginProcesses& settings) { describe_apart(file, settings); });
+  try_apart(file, processes, [&] { describe_apart(file, processes); });
   return PluginLibrary::load(file)->describe();
 }
 

@@ -214,7 +214,6 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   const fs::path launcher = plan.simulation ? fs::path() : find_launcher(options.launcher);
   if (options.environment.empty()) options.environment = current_environment();
   plan.plugin_timeout = options.plugin_timeout.value_or(plan.plugin_timeout);
-  if (options.plugin_memory_bytes) plan.plugin_memory_bytes = options.plugin_memory_bytes;
   const std::optional<SearchEnd> end = Searches(journal->meta("searches")).current().end;
   std::optional<EndedStudy> already =
       ended_study(dir, options, plan, spent_device_hours(*journal), end.has_value() && end->of_time);

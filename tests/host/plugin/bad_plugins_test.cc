@@ -93,7 +93,7 @@ TEST_F(BadPluginsTest, ACreateThatFailsFailsTheStudyWithItsMessageOrTheLackOfOne
 
 // The profile and the baseline would be paid for in vain.
 TEST_F(BadPluginsTest, OptionsThatASearcherRefusesAreRefusedBeforeAnythingRuns) {
-  for (const Isolation isolation : {Isolation::none, Isolation::all}) {
+  for (const Isolation isolation : {Isolation::none, Isolation::process}) {
     StudyOptions given = options("bad_create_says");
     given.isolation = isolation;
     given.plugin_host = DSAT_PLUGIN_HOST;

@@ -25,7 +25,7 @@ class Grants : public RequestAnswers {
 class IsolatedStrategyTest : public StudyTest {
  protected:
   IsolatedStrategyTest() {
-    apart_.isolation = Isolation::all;
+    apart_.isolation = Isolation::process;
     apart_.plugin_host = DSAT_PLUGIN_HOST;
   }
   PluginInfo plugin(const std::string& name) {
@@ -216,11 +216,10 @@ TEST_F(IsolatedStrategyTest, ProcessesThatThePluginStartedEndWithIt) {
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their own memory would count as the plugin's
 TEST_F(IsolatedStrategyTest, ItsMemoryIsLimited) {
-  apart_.plugin_memory_bytes = uint64_t{300} << 20;
   const auto strategy = defective("none");
   ASSERT_EQ(children_of(getpid()).size(), 1u);
   const std::string limits = read_text(fs::path("/proc") / std::to_string(children_of(getpid())[0]) / "limits");
-  EXPECT_THAT(limits, HasSubstr(std::to_string(uint64_t{300} << 20)));
+  EXPECT_THAT(limits, HasSubstr(std::to_string(kPluginMemoryBytes)));
 }
 #endif
 

@@ -35,7 +35,7 @@ std::vector<std::filesystem::path> plugin_search_path();
 // A path (with a slash) stays as it is; a bare name becomes lib<name>.so on the search path.
 Result<std::filesystem::path> find_plugin(const std::string& name_or_path);
 
-// Does this file come with dsat? Such a plugin runs in this process unless Isolation::all is set.
+// Does this file come with dsat? Such a plugin runs in this process unless Isolation::process is set.
 bool is_own_plugin(const std::filesystem::path& file);
 
 // All strategies of a library. Status::invalid: not an ELF file, a missing or undefined symbol, or a wrong ABI.

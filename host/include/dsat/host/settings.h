@@ -120,27 +120,27 @@ struct TrialTimeouts {
   }
 };
 
-// The plugins that run in a process of their own (docs/plugins-apart.md).
+// The plugins that run in a process of their own (docs/plugins-apart.md), in the order of the option's words.
 enum class Isolation {
-  third_party,  // those that do not come with dsat
-  none,
-  all
+  automatic,  // the plugins that do not come with dsat
+  process,    // every plugin
+  none
 };
 
 struct PluginProcesses {
-  Isolation isolation = Isolation::third_party;
+  Isolation isolation = Isolation::automatic;
   std::chrono::milliseconds plugin_timeout{std::chrono::seconds(60)};  // of one call
-  std::optional<uint64_t> plugin_memory_bytes = uint64_t{4} << 30;     // data of the process; nullopt: no limit
   std::filesystem::path plugin_host;  // dsat-plugin-host; empty: beside this program, else <libexecdir>/dsat
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
-    visitor(Setting{"isolation"}, self.isolation);
+    visitor(Setting{"isolation", "isolation", nullptr, "auto|process|none", nullptr,
+                    "plugins that run in processes of their own: those not of dsat, all or none", 1,
+                    "auto|process|none"},
+            self.isolation);
     visitor(Setting{"plugin_timeout_ms", "plugin-timeout", nullptr, "TIME", nullptr,
                     "end a plugin's process that has not answered for so long"},
             self.plugin_timeout);
-    visitor(Setting{"plugin_memory_bytes", "plugin-memory", nullptr, "SIZE", "4GiB", "memory of a plugin's process"},
-            self.plugin_memory_bytes);
     visitor(Setting{"plugin_host"}, self.plugin_host);
   }
 };

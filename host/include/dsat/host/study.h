@@ -78,7 +78,6 @@ struct ResumeOptions {
   std::chrono::milliseconds time_used{0};  // time of the budget that the process before this one has used
   std::string budget;                      // device-hours of all trials, with those that have ended; empty: as before
   std::optional<std::chrono::milliseconds> plugin_timeout;  // of one call into a plugin's own process
-  std::optional<uint64_t> plugin_memory_bytes;              // of its process
   // This searcher continues the search; all trials that have ended become its observations. The earlier searcher is not
   // loaded.
   std::optional<StrategyChoice> searcher;

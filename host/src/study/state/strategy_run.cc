@@ -41,11 +41,11 @@ void try_strategies(const Plan& plan) {
   constexpr int kNoRestart = 0;
   const auto unread = [](int, std::string_view) {};
   for (const StrategyPlan* chosen : {&plan.profiler, &plan.searcher}) {
-    const auto create_apart = [&](const PluginProcesses& settings) {
-      IsolatedStrategy::create(chosen->plugin, chosen->options, plan.seed, settings, unread, kNoRestart);
+    const auto create_apart = [&] {
+      IsolatedStrategy::create(chosen->plugin, chosen->options, plan.seed, plan, unread, kNoRestart);
     };
     if (!chosen->plugin.library) {
-      create_apart(plan);
+      create_apart();
     } else if (!try_apart(chosen->plugin.file, plan, create_apart)) {
       PluginStrategy::create(chosen->plugin, chosen->options, plan.seed, unread);
     }

@@ -51,9 +51,7 @@ TEST(HelpText, FitsTheTerminal) {
 }
 
 TEST(SizeOptions, LackTheirUnitBelowAMegabyte) {
-  for (const char* name : {"device-memory", "plugin-memory"}) {
-    EXPECT_EQ(tune_options().find(std::string("--") + name)->low, Option::kLeastMemory) << name;
-  }
+  EXPECT_EQ(tune_options().find("--device-memory")->low, Option::kLeastMemory);
   EXPECT_EQ(estimate_options().find("--device-memory")->low, Option::kLeastMemory);
 }
 

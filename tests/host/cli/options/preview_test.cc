@@ -20,10 +20,11 @@ TEST(Preview, FindsStrategiesAmongOptionsThatAreNotKnownYet) {
 
 TEST(Preview, SaysWhatAPluginsProcessMayTakeBeforeOneIsLoaded) {
   const OptionSet set = tune_options();
-  const Preview found = preview(set, {"--max-rungs", "5", "--plugin-timeout", "2s", "--isolate", "./train"});
+  const Preview found =
+      preview(set, {"--max-rungs", "5", "--plugin-timeout", "2s", "--isolation", "process", "./train"});
   const host::PluginProcesses processes = plugin_processes(Values(set, found.plugin_processes));
   EXPECT_EQ(processes.plugin_timeout, std::chrono::seconds(2));
-  EXPECT_EQ(processes.isolation, host::Isolation::all);
+  EXPECT_EQ(processes.isolation, host::Isolation::process);
 }
 
 TEST(Preview, DoesNotLookIntoTheCommand) {

@@ -180,18 +180,15 @@ TEST(StudyOptions, ASimulationNeedsItsFileAndHasNothingToTrain) {
 
 TEST(ResumeOptions, AreTheLimits) {
   const OptionSet set = resume_options();
-  const host::ResumeOptions options =
-      resume_options(Values(set, split(set,
-                                       {"-mt", "9", "-mct", "2", "--time-budget", "5m", "--budget", "3gpuh",
-                                        "--plugin-timeout", "5m", "--plugin-memory", "8GiB"},
-                                       Grammar::operands)
-                                     .options));
+  const host::ResumeOptions options = resume_options(Values(
+      set, split(set, {"-mt", "9", "-mct", "2", "--time-budget", "5m", "--budget", "3gpuh", "--plugin-timeout", "5m"},
+                 Grammar::operands)
+               .options));
   EXPECT_EQ(options.max_trials, 9);
   EXPECT_EQ(options.max_concurrent_trials, 2);
   EXPECT_EQ(options.time_budget, std::chrono::minutes(5));
   EXPECT_EQ(options.budget, "3gpuh");
   EXPECT_EQ(options.plugin_timeout, std::chrono::minutes(5));
-  EXPECT_EQ(options.plugin_memory_bytes, uint64_t{8} << 30);
 }
 
 }  // namespace
