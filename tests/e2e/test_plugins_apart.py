@@ -58,8 +58,8 @@ class IsolatedSearchers(HostTest):
                 for way in ("process", "none"):
                     run = self.dir / f"{searcher}-{way}"
                     result = subprocess.run([HOST, "--runner", "sim", "--sim", SIMULATION, "--searcher", searcher,
-                                             "--isolation", way,                                             "--max-trials", "40", "--output-dir", run, "--quiet"], cwd=self.dir,
-                                            capture_output=True, text=True, timeout=240)
+                                             "--isolation", way, "--max-trials", "40", "--output-dir", run, "--quiet"],
+                                            cwd=self.dir, capture_output=True, text=True, timeout=240)
                     self.assert_ok(result)
                     runs.append(self.decisions(run))
                 self.assertGreater(len(runs[0]), 10)

@@ -1,5 +1,5 @@
-// Who holds the gradients: every rank all of them (stages 0 and 1), or each rank its shard, filled through buckets
-// while backward runs (stages 2 and 3).
+// Who holds the gradients: every rank all of them (stages 0 and 1, replicated_gradients.h), or each rank its shard,
+// filled through buckets while backward runs (stages 2 and 3, partitioned_gradients.h).
 //
 // The flat array is cut into buckets from its end to its front, as backward delivers it. They are reduced in that order
 // on every rank, each as soon as all its gradients are there, and the rest when backward ends: a parameter that got no
@@ -11,12 +11,7 @@
 #ifndef DSAT_TRAINER_ZERO_GRADIENTS_H_
 #define DSAT_TRAINER_ZERO_GRADIENTS_H_
 
-#include <cstddef>
-#include <functional>
-#include <memory>
-
-#include "zero/parameters.h"
-#include "zero/zero_context.h"
+#include <ATen/core/Tensor.h>
 
 namespace dsat::trainer {
 
@@ -35,10 +30,6 @@ class Gradients {
   // After the update: the shard is zero again and what the step has taken is given back.
   virtual void end_step() = 0;
 };
-
-// `group_done` is called in backward when the last gradient of a group has arrived (stages 2 and 3).
-std::unique_ptr<Gradients> make_gradients(const ZeroContext& context, Parameters& parameters,
-                                          std::function<void(size_t group)> group_done);
 
 }  // namespace dsat::trainer
 

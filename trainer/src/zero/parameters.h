@@ -1,5 +1,5 @@
-// Who holds the parameters: every rank all of them (stages 0 to 2), or each rank its shard, with groups gathered whole
-// while operations read them (stage 3, gathered_parameters.h).
+// Who holds the parameters: every rank all of them (stages 0 to 2, replicated_parameters.h), or each rank its shard,
+// with groups gathered whole while operations read them (stage 3, gathered_parameters.h).
 //
 // Ownership: the model's own tensors become views of memory that is held here. Threading: the compute thread; what
 // gathers or publishes is collective. Errors: PeerLost; dsat::Error; c10::OutOfMemoryError where memory is taken.
@@ -7,7 +7,7 @@
 #define DSAT_TRAINER_ZERO_PARAMETERS_H_
 
 #include <cstddef>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "zero/zero_context.h"
@@ -45,9 +45,6 @@ class Parameters {
   explicit Parameters(std::vector<Tensors> leaves) : leaves_(std::move(leaves)) {}
   std::vector<Tensors> leaves_;
 };
-
-// For context.settings.stage.
-std::unique_ptr<Parameters> make_parameters(const ZeroContext& context, std::vector<Tensors> leaves);
 
 // Collective, in place: parts[r] is rank r's part, all of one size and neighbours in memory. `bucket` elements of all
 // ranks together travel at a time, with `one_by_one` (allgather_partitions false) as a broadcast of each rank. Returns

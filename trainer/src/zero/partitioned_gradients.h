@@ -17,7 +17,9 @@
 
 #include "zero/gradient_hooks.h"
 #include "zero/gradients.h"
+#include "zero/parameters.h"
 #include "zero/reducer.h"
+#include "zero/zero_context.h"
 
 namespace dsat::trainer {
 

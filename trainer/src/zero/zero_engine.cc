@@ -11,7 +11,11 @@
 
 #include "device/device_memory.h"
 #include "zero/backward_thread.h"
+#include "zero/gathered_parameters.h"
 #include "zero/initial_values.h"
+#include "zero/partitioned_gradients.h"
+#include "zero/replicated_gradients.h"
+#include "zero/replicated_parameters.h"
 
 namespace dsat::trainer {
 namespace {
@@ -50,6 +54,18 @@ std::vector<Tensors> leaves_of(const ModelParts& parts) {
     for (const ModelParameter& parameter : group) leaves.back().push_back(parameter.tensor);
   }
   return leaves;
+}
+
+std::unique_ptr<Parameters> make_parameters(const ZeroContext& context, std::vector<Tensors> leaves) {
+  if (context.settings.stage == 3) return std::make_unique<GatheredParameters>(context, std::move(leaves));
+  return std::make_unique<ReplicatedParameters>(context, std::move(leaves));
+}
+
+// `group_done` is called in backward when the last gradient of a group has arrived (stages 2 and 3).
+std::unique_ptr<Gradients> make_gradients(const ZeroContext& context, Parameters& parameters,
+                                          std::function<void(size_t group)> group_done) {
+  if (context.settings.stage < 2) return make_replicated_gradients(context, parameters);
+  return std::make_unique<PartitionedGradients>(context, parameters, std::move(group_done));
 }
 
 // Rank 0's values for all ranks: a model that was built with random numbers is another one on each. Collectives know

@@ -1,6 +1,6 @@
 // Gradients of stages 0 and 1: one flat array with all of them on every rank, reduced in buckets from its end to its
 // front. With overlap_comm, hooks count what has arrived, so that a bucket leaves as soon as it is complete.
-#include "zero/gradients.h"
+#include "zero/replicated_gradients.h"
 
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "zero/gradient_hooks.h"
-#include "zero/partitioned_gradients.h"
 #include "zero/reducer.h"
 
 namespace dsat::trainer {
@@ -116,10 +115,8 @@ class ReplicatedGradients : public Gradients {
 
 }  // namespace
 
-std::unique_ptr<Gradients> make_gradients(const ZeroContext& context, Parameters& parameters,
-                                          std::function<void(size_t)> group_done) {
-  if (context.settings.stage < 2) return std::make_unique<ReplicatedGradients>(context, parameters);
-  return std::make_unique<PartitionedGradients>(context, parameters, std::move(group_done));
+std::unique_ptr<Gradients> make_replicated_gradients(const ZeroContext& context, Parameters& parameters) {
+  return std::make_unique<ReplicatedGradients>(context, parameters);
 }
 
 }  // namespace dsat::trainer
