@@ -22,7 +22,7 @@ if(TARGET dsat::trainer)
   set_target_properties(dsat_trial_api PROPERTIES EXPORT_NAME trainer)
   set_target_properties(dsat_trainer PROPERTIES EXPORT_NAME trainer_engine)
   set_target_properties(dsat_trainer_base PROPERTIES EXPORT_NAME trainer_base)
-  install(TARGETS dsat_trial_api dsat_trainer dsat_trainer_base dsat_cli_kit EXPORT dsat_trainer
+  install(TARGETS dsat_trial_api dsat_trainer dsat_trainer_base dsat_cli_kit dsat_event_file EXPORT dsat_trainer
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(EXPORT dsat_trainer NAMESPACE dsat:: FILE dsatTrainerTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
 endif()

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "dsat/base/files.h"
-#include "dsat/base/tfrecord.h"
+#include "dsat/event_file/event_file.h"
 #include "export/files.h"
 #include "export/flat_study.h"
 #include "export/formats.h"
@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kStep = 0;
+
 double seconds_of(const std::string& time) { return static_cast<double>(microseconds_of(time)) / 1e6; }
 
 // google.protobuf.Value: 2 number, 3 text, 4 bool.
@@ -28,18 +30,8 @@ ProtoMessage value_message(const Json& value) {
   return ProtoMessage().add_bytes(3, leaf_text(value));
 }
 
-// Event: 1 wall_time, 2 step, 5 summary; Summary: 1 value.
-std::string summary_event(double seconds, const ProtoMessage& value) {
-  const ProtoMessage summary = ProtoMessage().add_bytes(1, value.bytes());
-  return tfrecord(ProtoMessage().add_double(1, seconds).add_varint(2, 0).add_bytes(5, summary.bytes()).bytes());
-}
-
-std::string version_event(double seconds) {
-  return tfrecord(ProtoMessage().add_double(1, seconds).add_bytes(3, "brain.Event:2").bytes());
-}
-
 std::string scalar_event(double seconds, const std::string& tag, double value) {
-  return summary_event(seconds, ProtoMessage().add_bytes(1, tag).add_float(2, static_cast<float>(value)));
+  return summary_event(seconds, kStep, ProtoMessage().add_bytes(1, tag).add_float(2, static_cast<float>(value)));
 }
 
 // A summary value with the message in its metadata: SummaryMetadata.plugin_data {1 plugin_name, 2 content}, and a
@@ -52,7 +44,7 @@ std::string hparams_event(double seconds, const std::string& tag, int field, con
                      shape = ProtoMessage().add_bytes(2, dimension.bytes());
   const ProtoMessage tensor = ProtoMessage().add_varint(1, 1).add_bytes(2, shape.bytes()).add_float(5, 0);
   return summary_event(
-      seconds,
+      seconds, kStep,
       ProtoMessage().add_bytes(1, "_hparams_/" + tag).add_bytes(8, tensor.bytes()).add_bytes(9, metadata.bytes()));
 }
 

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "dsat/base/tfrecord.h"
 #include "dsat/base/utf8.h"
 #include "dsat/error.h"
+#include "dsat/event_file/event_file.h"
 #include "files/png.h"
 
 namespace dsat::trainer {
@@ -30,14 +30,9 @@ std::string host_name() {
   return name;
 }
 
-// tensorflow.Event: 1 wall_time, 2 step, 5 summary; Summary: 1 value; Value: 1 tag.
+// tensorflow.Summary.Value: 1 tag; the fields behind it stand where they are added.
 std::string event_of(int64_t step, const ProtoMessage& value) {
-  const ProtoMessage summary = ProtoMessage().add_bytes(1, value.bytes());
-  return ProtoMessage()
-      .add_double(1, seconds_since_epoch())
-      .add_varint(2, static_cast<uint64_t>(step))
-      .add_bytes(5, summary.bytes())
-      .bytes();
+  return summary_event(seconds_since_epoch(), step, value);
 }
 
 // uint8, [height, width, channels], contiguous.
@@ -100,9 +95,9 @@ void EventWriter::write(const std::string& event) {
              fmt::format("events.out.tfevents.{}.{}.{}{}", static_cast<int64_t>(now), host_name(), ::getpid(), suffix_))
                 .string();
     out_.open(file_, std::ios::binary);
-    out_ << tfrecord(ProtoMessage().add_double(1, now).add_bytes(3, "brain.Event:2").bytes());
+    out_ << version_event(now);
   }
-  out_ << tfrecord(event) << std::flush;
+  out_ << event << std::flush;
   if (!out_) {
     throw Error(DSAT_INTERNAL, fmt::format("{}: cannot be written: is the folder writable, the disk full?", file_));
   }

@@ -1,9 +1,9 @@
-// TFRecord framing and the protocol-buffer wire format, as far as TensorBoard's event files need them.
+// TensorBoard's event files: TFRecord framing and the protocol-buffer wire format, as far as they need them.
 //
 // Sources: tensorflow/core/lib/io/record_writer.h (framing), the protocol-buffer encoding guide.
 // Threading: pure functions. Errors: none.
-#ifndef DSAT_BASE_TFRECORD_H_
-#define DSAT_BASE_TFRECORD_H_
+#ifndef DSAT_EVENT_FILE_EVENT_FILE_H_
+#define DSAT_EVENT_FILE_EVENT_FILE_H_
 
 #include <cstdint>
 #include <string>
@@ -11,9 +11,8 @@
 
 namespace dsat {
 
-// CRC-32C (Castagnoli), and the masked form of TFRecord, which is safe for records inside records.
+// CRC-32C (Castagnoli).
 uint32_t crc32c(std::string_view bytes);
-uint32_t masked_crc32c(std::string_view bytes);
 // The length, its checksum, the bytes, their checksum; little-endian.
 std::string tfrecord(std::string_view bytes);
 
@@ -31,6 +30,11 @@ class ProtoMessage {
   std::string bytes_;
 };
 
+// The first record of a file.
+std::string version_event(double wall_time_s);
+// The record of one value (tensorflow.Summary.Value).
+std::string summary_event(double wall_time_s, int64_t step, const ProtoMessage& value);
+
 }  // namespace dsat
 
-#endif  // DSAT_BASE_TFRECORD_H_
+#endif  // DSAT_EVENT_FILE_EVENT_FILE_H_

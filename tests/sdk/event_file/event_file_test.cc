@@ -1,6 +1,6 @@
 // Checksums, records and messages against known bytes.
 // The expected bytes are those of the formats' own definitions.
-#include "dsat/base/tfrecord.h"
+#include "dsat/event_file/event_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Frames records with masked CRC-32C sums, and encodes the protocol-buffer types of event files. All numbers are
 // little-endian on every machine.
-#include "dsat/base/tfrecord.h"
+#include "dsat/event_file/event_file.h"
 
 #include <array>
 #include <cstring>
@@ -34,6 +34,12 @@ Bits bits_of(Number number) {
   return bits;
 }
 
+// TFRecord's mask lets a record hold records.
+uint32_t masked_crc32c(std::string_view bytes) {
+  const uint32_t crc = crc32c(bytes);
+  return (crc >> 15 | crc << 17) + 0xA282EAD8u;
+}
+
 }  // namespace
 
 uint32_t crc32c(std::string_view bytes) {
@@ -41,11 +47,6 @@ uint32_t crc32c(std::string_view bytes) {
   uint32_t crc = ~uint32_t{0};
   for (const char byte : bytes) crc = crc >> 8 ^ table[(crc ^ static_cast<uint8_t>(byte)) & 0xFF];
   return ~crc;
-}
-
-uint32_t masked_crc32c(std::string_view bytes) {
-  const uint32_t crc = crc32c(bytes);
-  return (crc >> 15 | crc << 17) + 0xA282EAD8u;
 }
 
 std::string tfrecord(std::string_view bytes) {
@@ -85,6 +86,19 @@ ProtoMessage& ProtoMessage::add_bytes(int field, std::string_view bytes) {
   bytes_.push_back(static_cast<char>(size));
   bytes_.append(bytes);
   return *this;
+}
+
+// tensorflow.Event: 1 wall_time, 2 step, 3 file_version, 5 summary; Summary: 1 value.
+std::string version_event(double wall_time_s) {
+  return tfrecord(ProtoMessage().add_double(1, wall_time_s).add_bytes(3, "brain.Event:2").bytes());
+}
+
+std::string summary_event(double wall_time_s, int64_t step, const ProtoMessage& value) {
+  return tfrecord(ProtoMessage()
+                      .add_double(1, wall_time_s)
+                      .add_varint(2, static_cast<uint64_t>(step))
+                      .add_bytes(5, ProtoMessage().add_bytes(1, value.bytes()).bytes())
+                      .bytes());
 }
 
 }  // namespace dsat
