@@ -4,13 +4,42 @@
 
 #include <zlib.h>
 
+#include <string_view>
+
 #include "dsat/config/json.h"
 #include "dsat/error.h"
-#include "page/bundle.h"
 #include "page/plain.h"
+
+// The page as web/ is bundled becomes part of the program as it is: the assembler includes it. CMake names the file in
+// DSAT_PAGE_FILE, or leaves it out.
+#ifdef DSAT_PAGE_FILE
+asm(".section .rodata\n"
+    ".global dsat_page_begin\n"
+    ".global dsat_page_end\n"
+    "dsat_page_begin:\n"
+    ".incbin \"" DSAT_PAGE_FILE
+    "\"\n"
+    "dsat_page_end:\n"
+    ".byte 0\n"
+    ".previous\n");
+
+extern "C" {
+extern const char dsat_page_begin[];
+extern const char dsat_page_end[];
+}
+#endif
 
 namespace dsat::cli {
 namespace {
+
+// With marks where data and plain text go. Empty: built without it.
+std::string_view bundle() {
+#ifdef DSAT_PAGE_FILE
+  return {dsat_page_begin, static_cast<size_t>(dsat_page_end - dsat_page_begin)};
+#else
+  return {};
+#endif
+}
 
 constexpr std::string_view kDataMark = "<!--dsat-data-->", kPlainMark = "<!--dsat-plain-->";
 

@@ -3,16 +3,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "dsat/base/units.h"
-#include "runner/build_lock.h"
+#include "dsat/host/environment.h"
 #include "runner/trial_runner.h"
 
 namespace dsat::host {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+std::optional<fs::path> find_lock(const fs::path& folder, fs::file_time_type before, int depth) {
+  std::error_code error;
+  const fs::path lock = folder / "lock";
+  const fs::file_time_type written = fs::last_write_time(lock, error);
+  if (!error && written < before) return lock;
+  if (depth == 0) return std::nullopt;
+  fs::directory_iterator entries(folder, error);
+  if (error) return std::nullopt;
+  for (const fs::directory_entry& entry : entries) {
+    if (!entry.is_directory(error)) continue;
+    if (auto found = find_lock(entry.path(), before, depth - 1)) return found;
+  }
+  return std::nullopt;
+}
+
+// Returns the lock that a killed build of a PyTorch operator left, if it is older than `file`: ROOT/OPERATOR/lock or
+// ROOT/VERSIONS/OPERATOR/lock, in TORCH_EXTENSIONS_DIR or below ~/.cache/torch_extensions. PyTorch builds an operator at
+// its first use, one process at a time (torch.utils.file_baton): a process that finds the lock waits until it is gone.
+std::optional<fs::path> build_lock_before(const fs::path& file, const Environment& environment) {
+  std::error_code error;
+  const fs::file_time_type before = fs::last_write_time(file, error);
+  if (error) return std::nullopt;
+  constexpr int kDepth = 2;
+  if (const auto named = get_variable(environment, "TORCH_EXTENSIONS_DIR")) return find_lock(*named, before, kDepth);
+  const auto home = get_variable(environment, "HOME");
+  return home ? find_lock(fs::path(*home) / ".cache/torch_extensions", before, kDepth) : std::nullopt;
+}
+
+}  // namespace
 
 void TrialRunner::watch_limits(uint64_t id, Running& trial) {
   const auto now = loop_.now();

@@ -29,21 +29,13 @@ CheckContext context_of(const Json& request, const Check& check, std::function<v
 
 const std::vector<Check>& all_checks() {
   static const std::vector<Check> checks{
-      {"file", false, check_file},
-      {"dependencies", false, check_dependencies},
-      {"loading", false, check_loading},
-      {"descriptor", false, check_descriptor},
-      {"exports", false, check_exports},
-      {"options", true, check_options},
-      {"life cycle", true, check_life},
-      {"determinism", true, check_determinism},
-      {"state", true, check_state},
-      {"damaged state", true, check_damaged_state},
-      {"outcomes", true, check_outcomes},
-      {"limits", true, check_limits},
+      {"file", false, check_file},        {"dependencies", false, check_dependencies},
+      {"loading", false, check_loading},  {"descriptor", false, check_descriptor},
+      {"exports", false, check_exports},  {"options", true, check_options},
+      {"life cycle", true, check_life},   {"determinism", true, check_determinism},
+      {"state", true, check_state},       {"damaged state", true, check_damaged_state},
+      {"outcomes", true, check_outcomes}, {"limits", true, check_limits},
       {"latency", true, check_latency},
-      {"threads", true, check_threads},
-      {"surroundings", true, check_surroundings},
   };
   return checks;
 }

@@ -7,14 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <thread>
 
 #include "dsat/base/utf8.h"
 #include "dsat/random.h"
 #include "plugin/plugin_library.h"
 #include "plugin/profile_check.h"
 #include "validate/practice.h"
-#include "validate/surroundings.h"
 
 namespace dsat::host {
 namespace {
@@ -22,7 +20,6 @@ namespace {
 using testing::Bench;
 
 constexpr int kTrials = 30, kConcurrent = 4;
-constexpr int kLooks = 50;        // to wait for threads that end
 constexpr int kMostSteps = 2000;  // of one study
 constexpr std::chrono::milliseconds kSlow{100}, kTooSlow{1000};
 
@@ -277,27 +274,6 @@ CheckOutcome check_latency(const CheckContext& context) {
       fmt::format("{:.2f} ms a trial, the slowest {:.1f} ms", static_cast<double>(median.count()) / 1e3,
                   static_cast<double>(slowest.count()) / 1e3);
   return {median > kSlow || slowest > kTooSlow ? CheckStatus::warned : CheckStatus::passed, text, ""};
-}
-
-CheckOutcome check_threads(const CheckContext& context) {
-  context.doing("it works through a study and is destroyed");
-  const size_t before = Surroundings::now().threads;
-  Practice(context).run();
-  size_t after = Surroundings::now().threads;
-  for (int i = 0; i < kLooks && after > before; ++i) {  // a thread that is just ending does not count
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    after = Surroundings::now().threads;
-  }
-  if (after <= before) return {};
-  return failed(fmt::format("leaves {} threads behind when it is destroyed", after - before));
-}
-
-CheckOutcome check_surroundings(const CheckContext& context) {
-  const Surroundings before = Surroundings::now();
-  context.doing("it works through a study and is destroyed");
-  Practice(context).run();
-  const std::string found = changes(before, Surroundings::now());
-  return found.empty() ? CheckOutcome() : failed(found);
 }
 
 }  // namespace dsat::host

@@ -15,8 +15,6 @@ CheckOutcome check_damaged_state(const CheckContext& context);
 CheckOutcome check_outcomes(const CheckContext& context);
 CheckOutcome check_limits(const CheckContext& context);
 CheckOutcome check_latency(const CheckContext& context);
-CheckOutcome check_threads(const CheckContext& context);
-CheckOutcome check_surroundings(const CheckContext& context);
 
 }  // namespace dsat::host
 

@@ -28,8 +28,8 @@ class StrategyChecksTest : public StudyTest {
 
 TEST_F(StrategyChecksTest, ASoundSearcherPasses) {
   const CheckContext sound = context("defective");  // with its default, which is no defect
-  for (const auto check : {check_life, check_determinism, check_state, check_damaged_state, check_outcomes,
-                           check_limits, check_threads, check_surroundings}) {
+  for (const auto check :
+       {check_life, check_determinism, check_state, check_damaged_state, check_outcomes, check_limits}) {
     const CheckOutcome outcome = check(sound);
     EXPECT_EQ(outcome.status, CheckStatus::passed) << outcome.reason;
   }
@@ -47,7 +47,7 @@ TEST_F(StrategyChecksTest, EveryCallIsAnnounced) {
 
 TEST_F(StrategyChecksTest, OneThatFailsAtATrialsResultIsFoundByEachStudyThatItWorksThrough) {
   const CheckContext failing = context("defective_failing");
-  for (const auto check : {check_life, check_determinism, check_limits, check_threads}) {
+  for (const auto check : {check_life, check_determinism, check_limits}) {
     EXPECT_THAT(error_of([&] { check(failing); }), HasSubstr("the moon is wrong"));
   }
 }
