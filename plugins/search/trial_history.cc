@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"

@@ -2,7 +2,6 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "../trial_api/images.h"
 #include "dsat/trainer/context.h"

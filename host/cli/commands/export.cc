@@ -1,6 +1,5 @@
 // dsat-host export: reads a study and writes it in the format of another program. The study is only read, so a failure
 // here does no harm to it.
-#include <fmt/format.h>
 
 #include <filesystem>
 

@@ -88,7 +88,7 @@ std::string how_it_ended(int status) {
 
 }  // namespace
 
-ExitStatus run_full_experiment(const std::filesystem::path& dir, const std::filesystem::path& cwd, Console& console) {
+ExitCode run_full_experiment(const std::filesystem::path& dir, const std::filesystem::path& cwd, Console& console) {
   const std::filesystem::path file = dir / "best_cmd.txt";
   std::string command = try_read_file(file).bytes;
   command.erase(command.find_last_not_of('\n') + 1);

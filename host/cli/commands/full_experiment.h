@@ -15,7 +15,7 @@ namespace dsat::cli {
 // Runs the command in DIR/best_cmd.txt with the shell, in the folder `cwd` (empty: the current one), and waits. The
 // command writes to our standard output, under --json to standard error. If its status is not 0, prints an error and
 // returns kNoBest.
-ExitStatus run_full_experiment(const std::filesystem::path& dir, const std::filesystem::path& cwd, Console& console);
+ExitCode run_full_experiment(const std::filesystem::path& dir, const std::filesystem::path& cwd, Console& console);
 
 }  // namespace dsat::cli
 

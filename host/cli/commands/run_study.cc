@@ -63,8 +63,8 @@ class Observers final : public host::Observer {
 
 }  // namespace
 
-ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console,
-                     const std::vector<ResultWriter*>& writers) {
+ExitCode run_study(host::Study& study, const RunSettings& settings, Console& console,
+                   const std::vector<ResultWriter*>& writers) {
   host::StudyResult result;
   std::vector<std::string> errors;
   const std::string resume_options = settings.run_full_experiment ? kFullExperimentOption : "";
@@ -73,7 +73,7 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
   }
   {
     const StudyWatch watch(study, resume_options);
-    Progress progress(console, progress_settings(study.settings(), settings));
+    LiveProgress progress(console, progress_settings(study.settings(), settings));
     if (settings.resumed) {
       if (const auto facts = host::read_study_facts(study.dir()); facts.ok()) {
         progress.count_earlier(facts->record);
@@ -92,7 +92,7 @@ ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& c
   print_result(result, errors, console, resume_options);
   write_page(result.dir, console);
   for (const ResultWriter* writer : writers) console.line(writer->place());
-  ExitStatus status = exit_status(result.status);
+  ExitCode status = exit_status(result.status);
   const bool trains = settings.run_full_experiment && !settings.the_caller_trains;
   if (status == kBestFound && trains) {
     status = run_full_experiment(result.dir, study.settings().value("cwd", std::string()), console);

@@ -31,8 +31,8 @@ inline constexpr const char* kFullExperimentOption = " --run-full-experiment";
 ProgressSettings progress_settings(const Json& study, const RunSettings& settings);
 
 // `writers` watch the study, finish before the report, and add their places to it. The caller owns them.
-ExitStatus run_study(host::Study& study, const RunSettings& settings, Console& console,
-                     const std::vector<ResultWriter*>& writers = {});
+ExitCode run_study(host::Study& study, const RunSettings& settings, Console& console,
+                   const std::vector<ResultWriter*>& writers = {});
 
 }  // namespace dsat::cli
 

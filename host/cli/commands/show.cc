@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
+#include <map>
+#include <set>
+#include <string>
 
 #include "commands/commands.h"
-#include "commands/follow.h"
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
 #include "dsat/base/table.h"
@@ -16,10 +19,12 @@
 #include "dsat/host/format.h"
 #include "dsat/host/simulation.h"
 #include "terminal/changes.h"
+#include "terminal/console.h"
 #include "terminal/exit_status.h"
 #include "terminal/format.h"
 #include "terminal/profile_lines.h"
-#include "terminal/recorded_view.h"
+#include "terminal/progress.h"
+#include "terminal/search_view.h"
 
 namespace dsat::cli {
 namespace {
@@ -29,6 +34,37 @@ constexpr const char* kUsageText =
     "\n"
     "Shows a study, running or ended, from its run directory.\n"
     "\n";
+
+SearchView::Clock::duration seconds(double count) {
+  return std::chrono::duration_cast<SearchView::Clock::duration>(std::chrono::duration<double>(count));
+}
+
+// The view of a search that another process runs. The journal's durations are laid before `now`, since its clock is not
+// this process's. The time left is the journal's own estimate, handed over as a budget that begins now.
+SearchView view_of(const host::StudyFacts& facts, SearchView::Clock::time_point now) {
+  SearchView view;
+  view.lines = {facts.metric, facts.maximise, facts.progress.max_trials, false};
+  view.begin = view.last_end = now;
+  view.earlier = facts.progress.started - facts.progress.running;
+  if (facts.progress.seconds_left) {
+    view.time_budget = std::chrono::milliseconds(static_cast<int64_t>(*facts.progress.seconds_left * 1000));
+  }
+  view.ceilings.take_profile(facts.record.profile);
+  for (size_t i = 0; i < facts.trials.size(); ++i) {
+    const host::TrialRecord& trial = facts.record.trials[i];
+    view.ceilings.take_trial(trial);
+    if (facts.trials[i].place != host::TrialPlace::running) continue;
+    view.running[trial.id] = {trial, now - seconds(facts.trials[i].run_seconds.value_or(0))};
+  }
+  if (facts.baseline) view.own = facts.trials.at(*facts.baseline).value;
+  if (facts.record.best) {
+    const host::BestRecord& best = *facts.record.best;
+    view.best = {best.trial, best.metric,
+                 fmt::format("stage {}, micro batch {}", or_dash(zero_stage_of(best.config)),
+                             or_dash(micro_batch_of(best.config)))};
+  }
+  return view;
+}
 
 std::string trials_table(const host::StudyRecord& record, const std::string& metric) {
   std::vector<std::vector<std::string>> rows{
@@ -105,6 +141,68 @@ host::StudyRecord without_verification(const host::StudyFacts& facts) {
   std::copy_if(facts.record.trials.begin(), facts.record.trials.end(), std::back_inserter(record.trials),
                [&](const host::TrialRecord& trial) { return facts.trials[trial.id].phase != "verification"; });
   return record;
+}
+
+constexpr std::chrono::milliseconds kBetweenReads{500};
+
+host::StudyFacts read_facts(const std::filesystem::path& dir) {
+  auto facts = host::read_study_facts(dir);
+  if (!facts.ok()) throw Error(facts.status().message());
+  return std::move(facts.value());
+}
+
+class Follower {
+ public:
+  Follower(const host::StudyFacts& first, Console& console) : progress_(console, settings_for(first)) {
+    progress_.count_earlier(first.record);
+    for (const host::TrialRecord& trial : first.record.trials) {
+      if (trial.outcome) ended_.insert(trial.id);
+    }
+    profiled_ = first.record.profile.is_object();
+  }
+
+  void take(const host::StudyFacts& facts) {
+    if (!profiled_ && facts.record.profile.is_object()) progress_.on_profile(facts.record.profile);
+    profiled_ = profiled_ || facts.record.profile.is_object();
+    for (size_t i = 0; i < facts.trials.size(); ++i) take(facts.record.trials[i], facts.trials[i].place);
+    if (facts.record.best) progress_.on_best(*facts.record.best);
+  }
+
+ private:
+  static ProgressSettings settings_for(const host::StudyFacts& facts) {
+    ProgressSettings settings;
+    settings.metric = facts.metric;
+    settings.maximise = facts.maximise;
+    settings.max_trials = facts.progress.max_trials;
+    return settings;
+  }
+
+  void take(const host::TrialRecord& trial, host::TrialPlace place) {
+    if (trial.outcome && ended_.insert(trial.id).second) progress_.on_trial_ended(trial);
+    if (place == host::TrialPlace::running && !trial.outcome && started_[trial.id] != trial.attempt) {
+      started_[trial.id] = trial.attempt;
+      progress_.on_trial_started(trial);
+    }
+  }
+
+  LiveProgress progress_;
+  std::set<uint64_t> ended_;
+  std::map<uint64_t, uint32_t> started_;  // the attempt that was shown
+  bool profiled_ = false;
+};
+
+// Hands what is new in the journal to the observer that a running study has. The journal does not say that it has
+// grown, so it is read twice a second.
+void follow(const std::filesystem::path& dir, Console& console) {
+  host::StudyFacts facts = read_facts(dir);
+  if (facts.record.status != host::StudyStatus::running) return;
+  Follower follower(facts, console);
+  for (;;) {
+    follower.take(facts);
+    if (facts.record.status != host::StudyStatus::running) return;
+    if (console.text().lost_within(kBetweenReads)) return;  // show --follow | head
+    facts = read_facts(dir);
+  }
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 // dsat-host [options] [--] COMMAND...: finds the plugins first, because they declare options, then reads the command
 // line and runs the study.
-#include <fmt/format.h>
-
-#include <algorithm>
 
 #include "commands/commands.h"
 #include "commands/host_options.h"

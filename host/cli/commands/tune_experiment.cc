@@ -152,7 +152,7 @@ class ExperimentRun {
       status = begin([&](const fs::path& dir) { dir_ = dir; });
     } else {
       const Supervised study{[&](const auto& started) { return begin(started); },
-                             [&](const fs::path& dir) { return take_up(dir); },
+                             [&](const fs::path& dir) { return resume(dir); },
                              settings_.run_full_experiment ? kFullExperimentOption : ""};
       status = supervise(study, max_restarts, dir_, console_);
     }
@@ -171,7 +171,7 @@ class ExperimentRun {
     return run_study(*study.value(), settings_, console_);
   }
 
-  int take_up(const fs::path& dir) {
+  int resume(const fs::path& dir) {
     host::ResumeOptions options;
     options.time_used =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <set>
 
 #include "dsat/base/files.h"
 #include "dsat/error.h"

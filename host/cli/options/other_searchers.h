@@ -23,7 +23,7 @@ auto read_or_explain(OptionSet& set, const host::PluginProcesses& processes, con
   try {
     return read();
   } catch (const Error&) {
-    explain_options_of(set, host::own_strategies(host::PluginKind::searcher, processes));
+    explain_options_of(set, host::bundled_strategies(host::PluginKind::searcher, processes));
     return read();
   }
 }

@@ -8,7 +8,7 @@
 
 namespace dsat::cli {
 
-enum ExitStatus : int {
+enum ExitCode : int {
   kBestFound = 0,    // also: a sub-command did what it was asked
   kNoBest = 1,       // the study ended without a best configuration, or the full training failed
   kUsage = 2,        // wrong usage or configuration: nothing was run
@@ -16,7 +16,7 @@ enum ExitStatus : int {
   kFailed = 4,       // the host, a plugin or the machine failed
 };
 
-inline ExitStatus exit_status(host::StudyStatus status) {
+inline ExitCode exit_status(host::StudyStatus status) {
   switch (status) {
     case host::StudyStatus::completed:
       return kBestFound;
@@ -31,13 +31,13 @@ inline ExitStatus exit_status(host::StudyStatus status) {
   return kFailed;
 }
 
-inline ExitStatus exit_status(const host::Status& status) {
+inline ExitCode exit_status(const host::Status& status) {
   if (status.ok()) return kBestFound;
   return status.code() == host::Status::Code::invalid ? kUsage : kFailed;
 }
 
 // The user can mend a wrong command line or file; DSAT_INTERNAL is a fault of the machine or of dsat.
-inline ExitStatus exit_status(const Error& error) { return error.code() == DSAT_INTERNAL ? kFailed : kUsage; }
+inline ExitCode exit_status(const Error& error) { return error.code() == DSAT_INTERNAL ? kFailed : kUsage; }
 
 }  // namespace dsat::cli
 

@@ -49,7 +49,7 @@ SearchView::Best best_of(const host::BestRecord& best) {
 
 }  // namespace
 
-Progress::Progress(Console& console, const ProgressSettings& settings)
+LiveProgress::LiveProgress(Console& console, const ProgressSettings& settings)
     : console_(console),
       quiet_(settings.quiet),
       style_(style_for(console, settings.quiet)),
@@ -58,7 +58,7 @@ Progress::Progress(Console& console, const ProgressSettings& settings)
   if (style_.live) drawing_ = std::thread([this] { draw_until_done(); });
 }
 
-Progress::~Progress() {
+LiveProgress::~LiveProgress() {
   if (!drawing_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
@@ -68,7 +68,7 @@ Progress::~Progress() {
   drawing_.join();
 }
 
-void Progress::draw_until_done() {
+void LiveProgress::draw_until_done() {
   std::unique_lock lock(mutex_);
   while (!done_) {
     draw_frame(lock, false);
@@ -78,7 +78,7 @@ void Progress::draw_until_done() {
 }
 
 // The lock is free while the terminal takes the bytes.
-void Progress::draw_frame(std::unique_lock<std::mutex>& lock, bool last) {
+void LiveProgress::draw_frame(std::unique_lock<std::mutex>& lock, bool last) {
   const TerminalSize size{static_cast<size_t>(console_.text().columns()), static_cast<size_t>(console_.text().rows())};
   std::vector<StyledLine> above;
   if (const size_t dropped = std::exchange(dropped_, 0); dropped > 0) {
@@ -94,7 +94,7 @@ void Progress::draw_frame(std::unique_lock<std::mutex>& lock, bool last) {
   lock.lock();
 }
 
-void Progress::print(StyledLine line) {
+void LiveProgress::print(StyledLine line) {
   if (!style_.live) return console_.line(plain_text(line));
   pending_.push_back(std::move(line));
   if (pending_.size() <= kMostPending) return;
@@ -102,7 +102,7 @@ void Progress::print(StyledLine line) {
   ++dropped_;
 }
 
-void Progress::count_earlier(const host::StudyRecord& record) {
+void LiveProgress::count_earlier(const host::StudyRecord& record) {
   const std::lock_guard lock(mutex_);
   view_.ceilings.take_profile(record.profile);
   for (const host::TrialRecord& trial : record.trials) {
@@ -113,7 +113,7 @@ void Progress::count_earlier(const host::StudyRecord& record) {
   if (record.best) view_.best = best_of(*record.best);
 }
 
-void Progress::take_result(const host::TrialRecord& trial) {
+void LiveProgress::take_result(const host::TrialRecord& trial) {
   view_.ceilings.take_trial(trial);
   const std::optional<double> value = value_of(trial, view_.lines.metric);
   if (!value || trial.duplicate_of) return;
@@ -122,12 +122,12 @@ void Progress::take_result(const host::TrialRecord& trial) {
   if (better) best_value_ = value;
 }
 
-void Progress::take_own(const host::StudyFacts& facts) {
+void LiveProgress::take_own(const host::StudyFacts& facts) {
   const std::lock_guard lock(mutex_);
   if (!view_.own && facts.baseline) view_.own = facts.trials.at(*facts.baseline).value;
 }
 
-void Progress::on_log(Severity severity, std::string_view message) {
+void LiveProgress::on_log(Severity severity, std::string_view message) {
   if (severity == Severity::error) return errors_.push_back(one_line(message));
   const std::lock_guard lock(mutex_);
   if (severity == Severity::debug || (quiet_ && severity == Severity::info)) return;
@@ -139,12 +139,12 @@ void Progress::on_log(Severity severity, std::string_view message) {
   }
 }
 
-void Progress::on_trial_started(const host::TrialRecord& trial) {
+void LiveProgress::on_trial_started(const host::TrialRecord& trial) {
   const std::lock_guard lock(mutex_);
   view_.running[trial.id] = {trial, SearchView::Clock::now() - age_of(trial)};
 }
 
-void Progress::on_trial_ended(const host::TrialRecord& trial) {
+void LiveProgress::on_trial_ended(const host::TrialRecord& trial) {
   const std::lock_guard lock(mutex_);
   if (trial.started()) ++view_.ended;
   view_.running.erase(trial.id);
@@ -153,19 +153,19 @@ void Progress::on_trial_ended(const host::TrialRecord& trial) {
   take_result(trial);
 }
 
-void Progress::on_profile(const Json& profile) {
+void LiveProgress::on_profile(const Json& profile) {
   const std::lock_guard lock(mutex_);
   view_.ceilings.take_profile(profile);
   if (quiet_) return;
   for (const std::string& line : profile_lines(profile)) print({{line}});
 }
 
-void Progress::on_best(const host::BestRecord& best) {
+void LiveProgress::on_best(const host::BestRecord& best) {
   const std::lock_guard lock(mutex_);
   view_.best = best_of(best);
 }
 
-std::string Progress::status() const {
+std::string LiveProgress::status() const {
   const std::lock_guard lock(mutex_);
   return status_line(view_, SearchView::Clock::now());
 }

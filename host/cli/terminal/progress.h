@@ -34,11 +34,11 @@ struct ProgressSettings {
   bool verbose = false;
 };
 
-class Progress : public host::Observer {
+class LiveProgress : public host::Observer {
  public:
-  Progress(Console& console, const ProgressSettings& settings);
+  LiveProgress(Console& console, const ProgressSettings& settings);
   // Removes the picture from the terminal.
-  ~Progress() override;
+  ~LiveProgress() override;
 
   // Counts the trials that ended before this program resumed the study. The estimate of the time left ignores them.
   void count_earlier(const host::StudyRecord& record);

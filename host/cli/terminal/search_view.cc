@@ -60,7 +60,7 @@ std::string best_text(const SearchView& view) {
   return text;
 }
 
-StyledLine running_line(const SearchView::Running& running, size_t digits, Clock::time_point now) {
+StyledLine running_line(const SearchView::RunningTrial& running, size_t digits, Clock::time_point now) {
   const host::TrialRecord& trial = running.trial;
   const auto age = std::chrono::duration_cast<milliseconds>(now - running.since);
   StyledLine line{
@@ -76,7 +76,7 @@ StyledLine running_line(const SearchView::Running& running, size_t digits, Clock
 void add_running(std::vector<StyledLine>& lines, const SearchView& view, Clock::time_point now, size_t room) {
   if (room == 0) return;
   if (view.running.empty()) return lines.push_back({{label("running"), Colour::dim}, {"none", Colour::dim}});
-  std::vector<const SearchView::Running*> oldest;
+  std::vector<const SearchView::RunningTrial*> oldest;
   for (const auto& [id, running] : view.running) oldest.push_back(&running);
   std::stable_sort(oldest.begin(), oldest.end(), [](const auto* a, const auto* b) { return a->since < b->since; });
   const size_t shown = oldest.size() <= room ? oldest.size() : room - 1;

@@ -20,7 +20,7 @@ namespace dsat::cli {
 struct SearchView {
   using Clock = std::chrono::steady_clock;
 
-  struct Running {
+  struct RunningTrial {
     host::TrialRecord trial;
     Clock::time_point since;
   };
@@ -35,7 +35,7 @@ struct SearchView {
   Clock::time_point begin = Clock::now(), last_end = begin;
   int earlier = 0;                      // trials that ended before this program resumed the study
   int ended = 0;                        // trials that have ended since then
-  std::map<uint64_t, Running> running;  // by id: a trial may start more than once
+  std::map<uint64_t, RunningTrial> running;  // by id: a trial may start more than once
   std::optional<Best> best;
   std::optional<double> own;  // the metric of the user's own configuration
   Ceilings ceilings;

@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 
 #include "dsat/host/plugin_calls.h"
 #include "terminal/console.h"

@@ -1,7 +1,6 @@
 // Reads the fields; timegm() counts the days. A journal's times have six decimals.
 #include "terminal/times.h"
 
-#include <cstdio>
 #include <ctime>
 
 namespace dsat::cli {

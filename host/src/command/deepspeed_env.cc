@@ -19,7 +19,7 @@ bool is_plain(const std::string& text) {
   });
 }
 
-std::string own_lines(const fs::path& file) {
+std::string lines_with_variables(const fs::path& file) {
   std::string text = try_read_file(file).bytes;
   if (!text.empty() && text.back() != '\n') text += '\n';
   return text;
@@ -34,8 +34,8 @@ std::string deepspeed_env(const Environment& variables, const Environment& calle
   };
   const fs::path name = given(kDeepSpeedEnvVariable, ".deepspeed_env");
   const fs::path at_home = fs::path(given("HOME", "/")) / name, here = cwd / name;
-  std::string text = own_lines(at_home);
-  if (here != at_home) text += own_lines(here);
+  std::string text = lines_with_variables(at_home);
+  if (here != at_home) text += lines_with_variables(here);
   for (const std::string& variable : variables) {
     if (is_plain(variable)) text += variable + "\n";
   }

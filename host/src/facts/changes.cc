@@ -1,8 +1,8 @@
 // Compares the leaves of two configurations. Numbers are compared by value: 5e8 equals 500000000.
-#include "facts/changes.h"
-
 #include <filesystem>
 #include <map>
+
+#include "facts/sections.h"
 
 namespace dsat::host {
 

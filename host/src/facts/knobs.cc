@@ -6,7 +6,7 @@
 
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
-#include "facts/parts.h"
+#include "facts/sections.h"
 
 namespace dsat::host {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "dsat/config/json_numbers.h"
-#include "facts/parts.h"
+#include "facts/sections.h"
 #include "record/trial.h"
 
 namespace dsat::host {

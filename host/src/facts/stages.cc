@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "facts/parts.h"
+#include "facts/sections.h"
 #include "record/measured.h"
 
 namespace dsat::host {

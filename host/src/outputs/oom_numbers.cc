@@ -1,7 +1,6 @@
 // One regular expression for each wording of each number, from torch 1.0 to today. docs/real-deepspeed.md lists them.
 #include "outputs/oom_numbers.h"
 
-#include <fmt/format.h>
 #include <re2/re2.h>
 
 #include <algorithm>

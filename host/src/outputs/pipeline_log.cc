@@ -4,12 +4,10 @@
 
 #include <map>
 #include <string_view>
-#include <utility>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
 #include "outputs/log_lines.h"
-#include "outputs/logged_numbers.h"
 
 namespace dsat::host {
 

@@ -6,17 +6,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include "base/clock.h"
+#include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
-#include "outputs/logged_numbers.h"
 #include "outputs/read_metrics.h"
 
 namespace dsat::host {
 
 namespace {
+
+constexpr double kMostValue = 1e15;  // a larger value is no measurement
 
 constexpr int kColdSteps = 2;  // the first steps allocate buffers and states
 constexpr double kSumTolerance = 0.02;
@@ -262,6 +265,27 @@ std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Jso
     metrics["wall_latency"] = metrics["latency"].get<double>() + *script_us;
   }
   return "";
+}
+
+double value_after(std::string_view line, std::string_view name) {
+  const size_t at = line.find(name);
+  if (at == std::string_view::npos) return 0;
+  line.remove_prefix(at + name.size());
+  const std::optional<double> value = parse_number(line.substr(0, line.find_first_not_of("0123456789.eE+-naif")));
+  return value && std::isfinite(*value) && *value > 0 && *value <= kMostValue ? *value : 0;
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+double relative_deviation(const std::vector<double>& values, double middle) {
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / static_cast<double>(values.size() - 1)) / middle;
 }
 
 }  // namespace dsat::host

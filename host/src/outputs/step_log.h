@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "outputs/read_metrics.h"
@@ -57,6 +58,15 @@ std::string use_logged_steps(const StepLog& log, ProfileWindow window, const Jso
 // while. `last_step_us`: the engine's time for the last step, which only the metric file has. nullopt: too few steps
 // are known.
 std::optional<double> script_time_us(const StepLog& log, ProfileWindow window, double last_step_us);
+
+// Returns the number that follows `name` in the line; 0: there is no number, or it can be no time and no rate.
+double value_after(std::string_view line, std::string_view name);
+
+// For an even number of values, the mean of the two in the middle. Needs one value.
+double median_of(std::vector<double> values);
+
+// The standard deviation of `values`, divided by `middle`. Needs two values.
+double relative_deviation(const std::vector<double>& values, double middle);
 
 }  // namespace dsat::host
 

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "base/guarded.h"
@@ -107,7 +106,7 @@ auto IsolatedStrategy::surviving(const std::string& what, RequestAnswers* answer
       log_limit_.begin_call();
       if (!process_) {
         start();
-        bring_back();
+        rebuild();
       }
       return body();
     } catch (const ProcessFailed& failure) {
@@ -159,7 +158,7 @@ void IsolatedStrategy::restore_state(const Json& study, const std::string& state
   await_answer({{"call", "restore"}, {"study", study}}, state);
 }
 
-void IsolatedStrategy::bring_back() {
+void IsolatedStrategy::rebuild() {
   muted_ = true;
   try {
     if (state_) restore_state(study_, *state_);
@@ -278,7 +277,7 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
 
 bool try_apart(const std::filesystem::path& file, const PluginProcesses& settings, const std::function<void()>& body) {
   const bool can_run = as_result([&] { return find_plugin_host(settings.plugin_host); }).ok();
-  if (!can_run || is_own_plugin(file)) return false;
+  if (!can_run || is_bundled_plugin(file)) return false;
   try {
     body();
   } catch (const PluginLost&) {

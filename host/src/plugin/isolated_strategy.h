@@ -49,7 +49,7 @@ class IsolatedStrategy final : public Strategy {
   template <class Body>
   auto surviving(const std::string& what, RequestAnswers* answers, Body&& body) -> decltype(body());
   void start();
-  void bring_back();
+  void rebuild();
   void restore_state(const Json& study, const std::string& state);
   std::vector<Op> deliver(const StrategyEvent& event, RequestAnswers& answers);
   Json await_answer(const Json& request, const std::optional<std::string>& bytes = std::nullopt);

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/trusted.h"
+#include "base/world_writable.h"
 #include "dsat/config/json.h"
 #include "plugin/descriptor_check.h"
 #include "plugin/plugin_call.h"
@@ -161,7 +161,7 @@ std::shared_ptr<const PluginLibrary> PluginLibrary::load(const fs::path& file) {
   std::error_code error;
   if (!fs::exists(file, error)) throw bad_plugin(file, "no such file");
   if (!fs::is_regular_file(file, error)) throw bad_plugin(file, "not a file");
-  if (const std::string why = why_untrusted(file); !why.empty()) throw bad_plugin(file, why);
+  if (const std::string why = why_world_writable(file); !why.empty()) throw bad_plugin(file, why);
   const std::shared_ptr<boost::dll::shared_library> library = open(fs::absolute(file));
   if (!library->has(kEntrySymbol)) {
     throw bad_plugin(file, fmt::format("exports no {}: it is not a dsat plugin", kEntrySymbol));

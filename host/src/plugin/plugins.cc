@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kOwnPlugins[] = {"asha", "binary", "grid", "guided", "profiler", "random"};
+constexpr const char* kBundledPlugins[] = {"asha", "binary", "grid", "guided", "profiler", "random"};
 
 const char* kind_name(PluginKind kind) { return kind == PluginKind::searcher ? "searcher" : "profiler"; }
 
@@ -90,7 +90,7 @@ fs::path find_file(const std::string& name_or_path) {
 }
 
 // Returns the folders of dsat's own plugins: beside this program, and where it was installed.
-std::vector<fs::path> own_folders() {
+std::vector<fs::path> bundled_folders() {
   std::vector<fs::path> path;
   boost::dll::fs::error_code error;
   const auto program = boost::dll::program_location(error);
@@ -107,7 +107,7 @@ std::vector<fs::path> own_folders() {
 }
 
 bool runs_apart(const fs::path& file, Isolation isolation) {
-  return isolation == Isolation::process || (isolation == Isolation::automatic && !is_own_plugin(file));
+  return isolation == Isolation::process || (isolation == Isolation::automatic && !is_bundled_plugin(file));
 }
 
 // A separate process loads the plugin first, so that a crash during loading does not end this process.
@@ -167,17 +167,17 @@ std::vector<fs::path> plugin_search_path() {
       if (!entry.empty()) path.emplace_back(entry);
     }
   }
-  for (fs::path& folder : own_folders()) path.push_back(std::move(folder));
+  for (fs::path& folder : bundled_folders()) path.push_back(std::move(folder));
   return path;
 }
 
-bool is_own_plugin(const fs::path& file) {
-  const auto* known = std::find_if(std::begin(kOwnPlugins), std::end(kOwnPlugins),
+bool is_bundled_plugin(const fs::path& file) {
+  const auto* known = std::find_if(std::begin(kBundledPlugins), std::end(kBundledPlugins),
                                    [&](const char* name) { return file.filename() == fmt::format("lib{}.so", name); });
-  if (known == std::end(kOwnPlugins)) return false;
+  if (known == std::end(kBundledPlugins)) return false;
   std::error_code error;
   const fs::path folder = fs::canonical(file.parent_path().empty() ? "." : file.parent_path(), error);
-  const std::vector<fs::path> own = own_folders();
+  const std::vector<fs::path> own = bundled_folders();
   return !error && std::any_of(own.begin(), own.end(), [&](const fs::path& candidate) {
     std::error_code missing;
     return fs::canonical(candidate, missing) == folder && !missing;
@@ -196,9 +196,9 @@ Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kin
   return as_result([&] { return strategy_of(find_file(name_or_path), kind, processes); });
 }
 
-std::vector<PluginInfo> own_strategies(PluginKind kind, const PluginProcesses& processes) {
+std::vector<PluginInfo> bundled_strategies(PluginKind kind, const PluginProcesses& processes) {
   std::vector<PluginInfo> found;
-  for (const char* name : kOwnPlugins) {
+  for (const char* name : kBundledPlugins) {
     auto strategy = find_strategy(name, kind, processes);
     if (strategy.ok()) found.push_back(std::move(strategy.value()));
   }

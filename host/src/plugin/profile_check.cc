@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <initializer_list>
 #include <string_view>
 
 #include "dsat/base/utf8.h"

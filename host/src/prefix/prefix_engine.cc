@@ -88,7 +88,7 @@ Argv PrefixEngine::signal_command(const Launch& launch, const ScriptNote& note, 
                              shell_quote((launch.folder / kScriptFile).string()), note.pid, at_once ? "KILL" : "TERM"));
 }
 
-std::optional<std::chrono::milliseconds> PrefixEngine::retry_after(const Running& trial, EngineEnd& end) {
+std::optional<std::chrono::milliseconds> PrefixEngine::retry_after(const RemoteTrial& trial, EngineEnd& end) {
   if (trial.tries < kTries) return std::chrono::seconds(trial.tries);
   const auto lines = printable_lines(client_words(trial.launch));
   end.verdict = Verdict{Outcome::failed,
@@ -98,7 +98,7 @@ std::optional<std::chrono::milliseconds> PrefixEngine::retry_after(const Running
   return std::nullopt;
 }
 
-void PrefixEngine::explain(const Running& trial, EngineEnd& end) {
+void PrefixEngine::explain(const RemoteTrial& trial, EngineEnd& end) {
   const auto lines = printable_lines(client_words(trial.launch));
   if (lines.empty()) return;
   end.verdict = Verdict{Outcome::failed, fmt::format("host {}: {}", host_of(trial.launch), lines.back()), true};

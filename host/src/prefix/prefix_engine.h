@@ -28,8 +28,8 @@ class PrefixEngine : public RemoteEngine {
   Argv client_command(const Launch& launch) const override;
   void write_script(const Launch& launch) const override;
   Argv signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const override;
-  std::optional<std::chrono::milliseconds> retry_after(const Running& trial, EngineEnd& end) override;
-  void explain(const Running& trial, EngineEnd& end) override;
+  std::optional<std::chrono::milliseconds> retry_after(const RemoteTrial& trial, EngineEnd& end) override;
+  void explain(const RemoteTrial& trial, EngineEnd& end) override;
 
  private:
   Argv on_host(const Launch& launch, const std::string& command) const;

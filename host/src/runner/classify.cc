@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -26,10 +25,10 @@
 #include "outputs/launcher_failure.h"
 #include "outputs/log_lines.h"
 #include "outputs/oom_numbers.h"
-#include "outputs/own_lines.h"
 #include "outputs/pipeline_log.h"
 #include "outputs/plausible.h"
 #include "outputs/read_metrics.h"
+#include "outputs/script_lines.h"
 #include "outputs/script_signs.h"
 #include "outputs/step_log.h"
 #include "runner/probe.h"
@@ -94,12 +93,12 @@ struct Printed {
 };
 
 // Returns the script's lines in standard error or, if they show no cause, in the log of a rank that shows one.
-OwnLines own_lines(const Printed& printed) {
-  OwnLines best;
+ScriptLines script_lines(const Printed& printed) {
+  ScriptLines best;
   for (size_t i = 0; i < printed.logs.logs.size(); ++i) {
     const TrialLog& log = printed.logs.logs[i];
     if (log.stream == LogStream::standard_output) continue;
-    OwnLines own = own_lines_of(log.lines, printed.meanings[i]);
+    ScriptLines own = script_lines_of(log.lines, printed.meanings[i]);
     if (own.lines.empty()) continue;
     if (best.lines.empty() || (own.tells_the_cause && !best.tells_the_cause)) best = std::move(own);
   }
@@ -107,7 +106,7 @@ OwnLines own_lines(const Printed& printed) {
 }
 
 void keep_last_lines(const Printed& printed, TrialEnd& end) {
-  OwnLines own = own_lines(printed);
+  ScriptLines own = script_lines(printed);
   if (own.lines.empty()) {  // the launcher's lines are better than nothing
     const TrialLog* log = printed.find(kStderrFile);
     if (log == nullptr || log->lines.empty()) return;
@@ -169,7 +168,7 @@ std::string what_it_lacks(const RunFacts& facts) {
 // In `python3 train.py 2>&1 | tee FILE` the status is tee's. If the script failed, an exception is the last printed
 // line.
 std::string too_short(const RunFacts& facts, const Printed& printed) {
-  const OwnLines own = own_lines(printed);
+  const ScriptLines own = script_lines(printed);
   if (!own.is_after_a_traceback) return what_it_lacks(facts);
   const std::string exception = shortened(own.last, kLongestReason);
   if (own.ends_with_it) return "the script ended with status 0 and without a result: " + exception;

@@ -93,7 +93,7 @@ class Engine {
 
   // After a crash of the host: returns true if a trial of the earlier host still runs, waits, or has an end to report.
   // Then the trial belongs to this engine as if launched here. If false, the trial starts again.
-  virtual bool take_up(const Launch& /*launch*/) { return false; }
+  virtual bool adopt(const Launch& /*launch*/) { return false; }
 
   std::function<void(uint64_t id)> on_running;
   std::function<void(uint64_t id)> on_waiting;  // the trial no longer runs, and will run again by itself

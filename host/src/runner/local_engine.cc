@@ -98,7 +98,7 @@ void LocalEngine::spawn(const Launch& launch, Time give_up_at) {
   spawn.stderr_file = launch.folder / kStderrFile;
   const FolderLock lock(launch.folder);  // dsat-launch inherits the lock
   spawn.keep_fd = lock.fd();
-  Running trial;
+  LocalTrial trial;
   trial.launch = launch;
   trial.oom_kills_before = count_oom_kills();
   const uint64_t id = launch.id;
@@ -119,7 +119,7 @@ void LocalEngine::spawn(const Launch& launch, Time give_up_at) {
 void LocalEngine::try_later(const Launch& launch, const SpawnBusy& why, Time give_up_at) {
   constexpr std::chrono::milliseconds kPause{500};
   const uint64_t id = launch.id;
-  Running& trial = running_[id];
+  LocalTrial& trial = running_[id];
   trial.launch = launch;
   if (loop_.now() < give_up_at) {
     trial.timer = loop_.at(loop_.now() + kPause, [this, launch, give_up_at] {
@@ -146,21 +146,21 @@ void LocalEngine::give_up(uint64_t id, const std::string& problem) {
 
 // Checks at intervals whether dsat-launch was stopped, because nothing else would ever continue it.
 void LocalEngine::watch(uint64_t id) {
-  Running& trial = running_.at(id);
+  LocalTrial& trial = running_.at(id);
   if (trial.process == nullptr) return;
   trial.process->wake_if_stopped();
   trial.timer = loop_.at(loop_.now() + times_.look, [this, id] { watch(id); });
 }
 
 // Ends the trial on other hosts, which signals from this machine do not reach.
-void LocalEngine::end_elsewhere(const Running& trial) {
-  if (!trial.launch.end_command.empty()) aside_.run(trial.launch.end_command, trial.launch.environment);
+void LocalEngine::end_elsewhere(const LocalTrial& trial) {
+  if (!trial.launch.end_command.empty()) background_.run(trial.launch.end_command, trial.launch.environment);
 }
 
 void LocalEngine::stop(uint64_t id, bool at_once) {
   const auto it = running_.find(id);
   if (it == running_.end()) return;
-  Running& trial = it->second;
+  LocalTrial& trial = it->second;
   if (trial.process == nullptr) {  // the trial waits to be started, or is being ended by force
     if (trial.exit) return;
     loop_.cancel(trial.timer);
@@ -178,7 +178,7 @@ void LocalEngine::stop(uint64_t id, bool at_once) {
 
 // Kills the trial's processes again and again until none is left or the time limit is over.
 void LocalEngine::end_by_force(uint64_t id) {
-  Running& trial = running_.at(id);
+  LocalTrial& trial = running_.at(id);
   const Time now = loop_.now();
   if (!trial.killed_at) trial.killed_at = now;
   const std::vector<pid_t> left = trial.processes.kill_all();
@@ -190,12 +190,12 @@ void LocalEngine::end_by_force(uint64_t id) {
 bool LocalEngine::has_ended(uint64_t id) const {
   const auto it = running_.find(id);
   if (it == running_.end()) return true;
-  const Running& trial = it->second;
+  const LocalTrial& trial = it->second;
   return trial.process == nullptr ? trial.exit.has_value() : trial.process->has_ended();
 }
 
 void LocalEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
-  Running& trial = running_.at(id);
+  LocalTrial& trial = running_.at(id);
   trial.exit = exit;
   trial.process.reset();
   loop_.cancel(trial.timer);
@@ -207,7 +207,7 @@ void LocalEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
 // `abandoned`: the processes that are left; empty: none.
 void LocalEngine::finish(uint64_t id, std::string abandoned) {
   // The trial leaves the map first, because on_ended may start the next trial.
-  Running trial = std::move(running_.at(id));
+  LocalTrial trial = std::move(running_.at(id));
   running_.erase(id);
   loop_.cancel(trial.timer);
   const auto oom_kills = count_oom_kills();
@@ -226,7 +226,7 @@ void LocalEngine::finish(uint64_t id, std::string abandoned) {
 
 // Gives the slots back when the kernel has at last ended the processes.
 void LocalEngine::await_abandoned(uint64_t number) {
-  Running& trial = abandoned_.at(number);
+  LocalTrial& trial = abandoned_.at(number);
   const bool launcher_ended = trial.process == nullptr || trial.process->wait_for(std::chrono::milliseconds(0));
   if (trial.processes.kill_all().empty() && launcher_ended) {
     slots_.give_back(trial.launch.slots);

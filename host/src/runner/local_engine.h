@@ -17,7 +17,7 @@
 
 #include "base/event_loop.h"
 #include "base/subprocess.h"
-#include "runner/aside.h"
+#include "runner/background_commands.h"
 #include "runner/engine.h"
 #include "runner/trial_processes.h"
 
@@ -51,7 +51,7 @@ class LocalEngine : public Engine {
 
  private:
   using Time = Loop::Clock::time_point;
-  struct Running {
+  struct LocalTrial {
     std::unique_ptr<Subprocess> process;  // nullptr: not started yet, or ended while other processes are left
     TrialProcesses processes;
     Launch launch;
@@ -65,7 +65,7 @@ class LocalEngine : public Engine {
   void try_later(const Launch& launch, const SpawnBusy& why, Time give_up_at);
   void give_up(uint64_t id, const std::string& problem);
   void watch(uint64_t id);
-  void end_elsewhere(const Running& trial);
+  void end_elsewhere(const LocalTrial& trial);
   void end_by_force(uint64_t id);
   void handle_exit(uint64_t id, const ExitStatus& exit);
   void finish(uint64_t id, std::string abandoned);
@@ -76,9 +76,9 @@ class LocalEngine : public Engine {
   SlotPool slots_;
   LocalEngineTimes times_;
   Subreaper subreaper_;
-  Aside aside_{loop_};
-  std::map<uint64_t, Running> running_;
-  std::map<uint64_t, Running> abandoned_;  // by its own number, because the trial may run again
+  BackgroundCommands background_{loop_};
+  std::map<uint64_t, LocalTrial> running_;
+  std::map<uint64_t, LocalTrial> abandoned_;  // by its own number, because the trial may run again
   uint64_t next_abandoned_ = 0;
 };
 

@@ -6,12 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <memory>
 #include <optional>
-#include <set>
 #include <system_error>
-#include <utility>
 
 #include "base/event_loop.h"
 #include "base/guarded.h"

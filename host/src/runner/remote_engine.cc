@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "base/guarded.h"
@@ -50,7 +49,7 @@ bool RemoteEngine::has_room_for(const std::vector<TrialShape>& shapes) const {
 
 void RemoteEngine::launch(const Launch& launch) {
   write_script(launch);
-  Running& trial = running_[launch.id];
+  RemoteTrial& trial = running_[launch.id];
   trial.launch = launch;
   try {
     start_client(trial);
@@ -61,13 +60,13 @@ void RemoteEngine::launch(const Launch& launch) {
 }
 
 // A host that died took its clients with it, but perhaps not their scripts.
-bool RemoteEngine::take_up(const Launch& launch) {
+bool RemoteEngine::adopt(const Launch& launch) {
   const auto note = read_note(launch.folder, kStartedFile, launch.attempt);
   if (note && !read_note(launch.folder, kEndedFile, launch.attempt)) signal_script(launch, *note, true);
   return false;
 }
 
-void RemoteEngine::start_client(Running& trial) {
+void RemoteEngine::start_client(RemoteTrial& trial) {
   int pipe[2];
   if (pipe2(pipe, O_CLOEXEC) != 0) {
     throw internal_error(std::string("cannot make a pipe: ") + std::strerror(errno));
@@ -101,13 +100,13 @@ void RemoteEngine::start_client(Running& trial) {
 }
 
 void RemoteEngine::look_for_start(uint64_t id) {
-  Running& trial = running_.at(id);
+  RemoteTrial& trial = running_.at(id);
   trial.started = read_note(trial.launch.folder, kStartedFile, trial.launch.attempt);
   if (trial.started) return note_start(id);
   trial.timer = loop_.at(loop_.now() + kStartInterval, [this, id] { look_for_start(id); });
 }
 
-void RemoteEngine::close_pipe(Running& trial) {
+void RemoteEngine::close_pipe(RemoteTrial& trial) {
   if (trial.pipe < 0) return;
   loop_.unwatch(trial.pipe);
   close(trial.pipe);
@@ -115,7 +114,7 @@ void RemoteEngine::close_pipe(Running& trial) {
 }
 
 void RemoteEngine::receive(uint64_t id) {
-  Running& trial = running_.at(id);
+  RemoteTrial& trial = running_.at(id);
   char buffer[4096];
   const ssize_t got = read(trial.pipe, buffer, sizeof buffer);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -141,7 +140,7 @@ void RemoteEngine::receive(uint64_t id) {
 }
 
 void RemoteEngine::note_start(uint64_t id) {
-  const Running& trial = running_.at(id);
+  const RemoteTrial& trial = running_.at(id);
   if (trial.is_ending) return signal_script(trial.launch, *trial.started, true);
   on_running(id);
 }
@@ -149,7 +148,7 @@ void RemoteEngine::note_start(uint64_t id) {
 void RemoteEngine::stop(uint64_t id, bool at_once) {
   const auto it = running_.find(id);
   if (it == running_.end()) return;
-  Running& trial = it->second;
+  RemoteTrial& trial = it->second;
   trial.is_ending = true;
   if (!trial.client) {  // between two tries
     if (trial.client_exit) return;
@@ -166,7 +165,7 @@ void RemoteEngine::stop(uint64_t id, bool at_once) {
 }
 
 void RemoteEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
-  Running& trial = running_.at(id);
+  RemoteTrial& trial = running_.at(id);
   if (trial.pipe >= 0) receive(id);  // the note of a short trial may still be in the pipe
   close_pipe(trial);
   loop_.cancel(trial.timer);
@@ -195,7 +194,7 @@ void RemoteEngine::handle_exit(uint64_t id, const ExitStatus& exit) {
 
 // The client has ended; the file with the note of the script's end may become visible later.
 void RemoteEngine::look_for_end(uint64_t id) {
-  Running& trial = running_.at(id);
+  RemoteTrial& trial = running_.at(id);
   EngineEnd ended;
   ended.exit = *trial.client_exit;
   if (const auto note = read_note(trial.launch.folder, kEndedFile, trial.launch.attempt)) {
@@ -218,13 +217,13 @@ void RemoteEngine::look_for_end(uint64_t id) {
 
 void RemoteEngine::signal_script(const Launch& launch, const ScriptNote& note, bool at_once,
                                  std::function<void()> then) {
-  aside_.run(signal_command(launch, note, at_once), options_.environment, std::move(then));
+  background_.run(signal_command(launch, note, at_once), options_.environment, std::move(then));
 }
 
 // A client that broke off says nothing about its script, which may still run. The slots are free when the script is
 // killed, or when its machine does not answer.
 void RemoteEngine::end_script(uint64_t id, const EngineEnd& ended) {
-  Running& trial = running_.at(id);
+  RemoteTrial& trial = running_.at(id);
   const uint64_t timer = loop_.at(loop_.now() + kClientPatience, [this, id, ended] { end(id, ended); });
   trial.timer = timer;
   signal_script(trial.launch, *trial.started, true, [this, id, timer, ended] {
@@ -234,7 +233,7 @@ void RemoteEngine::end_script(uint64_t id, const EngineEnd& ended) {
 }
 
 void RemoteEngine::end(uint64_t id, const EngineEnd& ended) {
-  Running& trial = running_.at(id);
+  RemoteTrial& trial = running_.at(id);
   loop_.cancel(trial.timer);
   close_pipe(trial);
   running_.erase(id);

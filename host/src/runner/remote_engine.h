@@ -18,7 +18,7 @@
 
 #include "base/event_loop.h"
 #include "base/subprocess.h"
-#include "runner/aside.h"
+#include "runner/background_commands.h"
 #include "runner/engine.h"
 #include "runner/trial_script.h"
 
@@ -50,10 +50,10 @@ class RemoteEngine : public Engine {
   void restore(const std::vector<Slot>& slots) override { slots_.restore(slots); }
   void launch(const Launch& launch) override;
   void stop(uint64_t id, bool at_once) override;
-  bool take_up(const Launch& launch) override;
+  bool adopt(const Launch& launch) override;
 
  protected:
-  struct Running {
+  struct RemoteTrial {
     Launch launch;
     std::unique_ptr<Subprocess> client;
     int pipe = -1;  // the script sends the note of its start through it
@@ -77,9 +77,9 @@ class RemoteEngine : public Engine {
   virtual Argv signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const = 0;
   // Called if the client ended before the script started. Returns when to try again; nullopt: the trial has ended with
   // `end`.
-  virtual std::optional<std::chrono::milliseconds> retry_after(const Running& trial, EngineEnd& end) = 0;
+  virtual std::optional<std::chrono::milliseconds> retry_after(const RemoteTrial& trial, EngineEnd& end) = 0;
   // Called if the script started, its client ended, and no end was noted. Adds what is known about the reason.
-  virtual void explain(const Running& trial, EngineEnd& end) = 0;
+  virtual void explain(const RemoteTrial& trial, EngineEnd& end) = 0;
 
   std::string client_words(const Launch& launch) const;  // the end of the client's output
 
@@ -88,7 +88,7 @@ class RemoteEngine : public Engine {
   SlotPool slots_;
 
  private:
-  void start_client(Running& trial);
+  void start_client(RemoteTrial& trial);
   void receive(uint64_t id);
   void look_for_start(uint64_t id);
   void note_start(uint64_t id);
@@ -97,10 +97,10 @@ class RemoteEngine : public Engine {
   void signal_script(const Launch& launch, const ScriptNote& note, bool at_once, std::function<void()> then = {});
   void end_script(uint64_t id, const EngineEnd& ended);
   void end(uint64_t id, const EngineEnd& end);
-  void close_pipe(Running& trial);
+  void close_pipe(RemoteTrial& trial);
 
-  std::map<uint64_t, Running> running_;
-  Aside aside_{loop_};
+  std::map<uint64_t, RemoteTrial> running_;
+  BackgroundCommands background_{loop_};
 };
 
 }  // namespace dsat::host

@@ -34,8 +34,9 @@ std::optional<fs::path> find_lock(const fs::path& folder, fs::file_time_type bef
 }
 
 // Returns the lock that a killed build of a PyTorch operator left, if it is older than `file`: ROOT/OPERATOR/lock or
-// ROOT/VERSIONS/OPERATOR/lock, in TORCH_EXTENSIONS_DIR or below ~/.cache/torch_extensions. PyTorch builds an operator at
-// its first use, one process at a time (torch.utils.file_baton): a process that finds the lock waits until it is gone.
+// ROOT/VERSIONS/OPERATOR/lock, in TORCH_EXTENSIONS_DIR or below ~/.cache/torch_extensions. PyTorch builds an operator
+// at its first use, one process at a time (torch.utils.file_baton): a process that finds the lock waits until it is
+// gone.
 std::optional<fs::path> build_lock_before(const fs::path& file, const Environment& environment) {
   std::error_code error;
   const fs::file_time_type before = fs::last_write_time(file, error);
@@ -48,7 +49,7 @@ std::optional<fs::path> build_lock_before(const fs::path& file, const Environmen
 
 }  // namespace
 
-void TrialRunner::watch_limits(uint64_t id, Running& trial) {
+void TrialRunner::watch_limits(uint64_t id, LiveTrial& trial) {
   const auto now = loop_.now();
   trial.last_progress = now;
   trial.progress = progress_mark(trial.facts.trial_dir);
@@ -61,7 +62,7 @@ void TrialRunner::watch_limits(uint64_t id, Running& trial) {
 }
 
 // A script that has measured and then hangs at exit would hold its devices until the limit.
-std::chrono::milliseconds TrialRunner::patience_with(const Running& trial) const {
+std::chrono::milliseconds TrialRunner::patience_with(const LiveTrial& trial) const {
   std::error_code error;
   const bool has_result = fs::exists(trial.facts.trial_dir / kMetricsFile, error) ||
                           fs::exists(trial.facts.trial_dir / kModelInfoFile, error);
@@ -70,7 +71,7 @@ std::chrono::milliseconds TrialRunner::patience_with(const Running& trial) const
 }
 
 void TrialRunner::look_for_progress(uint64_t id) {
-  Running& trial = running_.at(id);
+  LiveTrial& trial = running_.at(id);
   if (trial.ending) return;
   const auto now = loop_.now();
   const uint64_t progress = progress_mark(trial.facts.trial_dir);
@@ -92,7 +93,7 @@ void TrialRunner::look_for_progress(uint64_t id) {
 }
 
 void TrialRunner::time_out(uint64_t id, std::string reason) {
-  Running& trial = running_.at(id);
+  LiveTrial& trial = running_.at(id);
   if (trial.ending || engine_->has_ended(id)) return;
   trial.facts.timed_out = std::move(reason);
   end_processes(id, trial, false);

@@ -136,10 +136,10 @@ void TrialRunner::start(const TrialSpec& spec) {
   auto slots = engine_->take(options_.slots.shape_of(spec.config));
   if (!slots) throw internal_error(fmt::format("trial {} was started without a free slot", id));
 
-  Running& trial = running_[id];
+  LiveTrial& trial = running_[id];
   trial.facts = facts_of(spec);
   trial.slots = std::move(*slots);
-  tell_of_return(trial.slots);
+  report_reuse(trial.slots);
   try {
     trial.port = trial.facts.port = ports_.acquire();
     launch(spec, trial);
@@ -150,7 +150,7 @@ void TrialRunner::start(const TrialSpec& spec) {
   }
 }
 
-void TrialRunner::release(const Running& trial) {
+void TrialRunner::release(const LiveTrial& trial) {
   engine_->give_back(trial.slots);
   ports_.release(trial.port);
 }
@@ -167,7 +167,7 @@ fs::path TrialRunner::make_cwd(const fs::path& folder) const {
 
 // Writes the files that the trial reads and that people use to run it again. Returns the trial's variables, without
 // those of the study's environment.
-Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
+Environment TrialRunner::prepare_files(const TrialSpec& spec, const LiveTrial& trial, const Argv& argv,
                                        const fs::path& cwd, bool has_hostfile) const {
   const fs::path& folder = trial.facts.trial_dir;
   const Json config = trial_config(spec, folder, options_);
@@ -193,7 +193,7 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const Running& tri
   return added;
 }
 
-void TrialRunner::launch(const TrialSpec& spec, Running& trial) {
+void TrialRunner::launch(const TrialSpec& spec, LiveTrial& trial) {
   prepare_folder(options_.run_dir, spec);
   const Launch launch = make_launch(spec, trial);
   trial.facts.started_at = utc_now();
@@ -201,7 +201,7 @@ void TrialRunner::launch(const TrialSpec& spec, Running& trial) {
 }
 
 // Writes the trial's files, except those that the engine writes.
-Launch TrialRunner::make_launch(const TrialSpec& spec, const Running& trial) const {
+Launch TrialRunner::make_launch(const TrialSpec& spec, const LiveTrial& trial) const {
   const fs::path& folder = trial.facts.trial_dir;
   Launch launch;
   launch.id = spec.id;
@@ -240,12 +240,12 @@ bool TrialRunner::adopt(const TrialSpec& spec) {
   launch.folder = folder;
   launch.cwd = cwd_of(folder);
   launch.slots = *slots;
-  Running& trial = running_[id];
+  LiveTrial& trial = running_[id];
   trial.facts = facts_of(spec);
   trial.facts.started_at = noted_start(folder, spec.attempt);
   trial.start_is_known = !trial.facts.started_at.empty();
   trial.slots = std::move(*slots);
-  if (engine_->take_up(launch)) return true;
+  if (engine_->adopt(launch)) return true;
   release(trial);
   running_.erase(id);
   return false;
@@ -253,17 +253,17 @@ bool TrialRunner::adopt(const TrialSpec& spec) {
 
 // The trial's limits start again when it runs again.
 void TrialRunner::handle_waiting(uint64_t id) {
-  Running& trial = running_.at(id);
+  LiveTrial& trial = running_.at(id);
   if (!trial.ending) cancel_timers(trial);
 }
 
-void TrialRunner::cancel_timers(Running& trial) {
+void TrialRunner::cancel_timers(LiveTrial& trial) {
   for (const uint64_t timer : trial.timers) loop_.cancel(timer);
   trial.timers.clear();
 }
 
 void TrialRunner::handle_start(uint64_t id) {
-  Running& trial = running_.at(id);
+  LiveTrial& trial = running_.at(id);
   if (!trial.ending) cancel_timers(trial);  // a trial that was stopped before it started keeps its grace period
   if (!trial.start_is_known) trial.facts.started_at = utc_now();
   trial.start_is_known = true;
@@ -271,7 +271,7 @@ void TrialRunner::handle_start(uint64_t id) {
   if (!trial.ending) watch_limits(id, trial);
 }
 
-void TrialRunner::report_start(Running& trial) {
+void TrialRunner::report_start(LiveTrial& trial) {
   if (trial.start_reported) return;
   trial.start_reported = true;
   TrialStart start;
@@ -285,12 +285,12 @@ void TrialRunner::report_start(Running& trial) {
 void TrialRunner::stop(uint64_t id, bool at_once) {
   const auto it = running_.find(id);
   if (it == running_.end() || engine_->has_ended(id)) return;
-  Running& trial = it->second;
+  LiveTrial& trial = it->second;
   if (trial.facts.timed_out.empty()) trial.facts.stopped = true;
   if (at_once || !trial.ending) end_processes(id, trial, at_once);
 }
 
-void TrialRunner::end_processes(uint64_t id, Running& trial, bool at_once) {
+void TrialRunner::end_processes(uint64_t id, LiveTrial& trial, bool at_once) {
   trial.ending = true;
   engine_->stop(id, at_once);
   if (at_once) return;
@@ -299,7 +299,7 @@ void TrialRunner::end_processes(uint64_t id, Running& trial, bool at_once) {
 
 void TrialRunner::handle_end(uint64_t id, const EngineEnd& ended) {
   // The trial leaves the map first, because on_ended may start the next trial on these slots.
-  Running trial = std::move(running_.at(id));
+  LiveTrial trial = std::move(running_.at(id));
   running_.erase(id);
   cancel_timers(trial);
   if (ended.abandoned.empty()) {
@@ -361,7 +361,7 @@ void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slot
 }
 
 // The engine gives out a broken slot only if no other slot has room for a trial.
-void TrialRunner::tell_of_return(const std::vector<Slot>& slots) {
+void TrialRunner::report_reuse(const std::vector<Slot>& slots) {
   const auto is_given = [&](const Slot& broken) {
     return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name() == broken.name(); });
   };

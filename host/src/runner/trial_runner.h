@@ -55,7 +55,7 @@ class TrialRunner : public Runner {
   std::string last_written_at(const TrialSpec& spec) override;
 
  private:
-  struct Running {
+  struct LiveTrial {
     RunFacts facts;
     std::vector<Slot> slots;
     uint16_t port = 0;
@@ -66,32 +66,32 @@ class TrialRunner : public Runner {
     std::vector<uint64_t> timers;
   };
 
-  void launch(const TrialSpec& spec, Running& trial);
-  Launch make_launch(const TrialSpec& spec, const Running& trial) const;
+  void launch(const TrialSpec& spec, LiveTrial& trial);
+  Launch make_launch(const TrialSpec& spec, const LiveTrial& trial) const;
   std::filesystem::path cwd_of(const std::filesystem::path& folder) const;
   std::filesystem::path make_cwd(const std::filesystem::path& folder) const;
-  Environment prepare_files(const TrialSpec& spec, const Running& trial, const Argv& argv,
+  Environment prepare_files(const TrialSpec& spec, const LiveTrial& trial, const Argv& argv,
                             const std::filesystem::path& cwd, bool has_hostfile) const;
-  void release(const Running& trial);
+  void release(const LiveTrial& trial);
   void handle_start(uint64_t id);
   void handle_waiting(uint64_t id);
-  void cancel_timers(Running& trial);
-  void report_start(Running& trial);
-  void watch_limits(uint64_t id, Running& trial);
+  void cancel_timers(LiveTrial& trial);
+  void report_start(LiveTrial& trial);
+  void watch_limits(uint64_t id, LiveTrial& trial);
   void look_for_progress(uint64_t id);
-  std::chrono::milliseconds patience_with(const Running& trial) const;
+  std::chrono::milliseconds patience_with(const LiveTrial& trial) const;
   void time_out(uint64_t id, std::string reason);
-  void end_processes(uint64_t id, Running& trial, bool at_once);
+  void end_processes(uint64_t id, LiveTrial& trial, bool at_once);
   void handle_end(uint64_t id, const EngineEnd& ended);
   void watch_port(const TrialEnd& end, const std::vector<Slot>& slots);
   void watch_slots(const TrialEnd& end, const std::vector<Slot>& slots, bool host_failed);
-  void tell_of_return(const std::vector<Slot>& slots);
+  void report_reuse(const std::vector<Slot>& slots);
   RunFacts facts_of(const TrialSpec& spec) const;
 
   Loop& loop_;
   TrialRunnerOptions options_;
   PortPool ports_;
-  std::map<uint64_t, Running> running_;
+  std::map<uint64_t, LiveTrial> running_;
   bool has_abandoned_ = false;
   bool one_at_a_time_ = false;  // trials had the same port, which their script chooses
   int unnamed_ports_ = 0;       // messages about a taken port without its number, while other trials ran

@@ -91,9 +91,9 @@ Cluster read_cluster(const Json& json, const std::string& source) {
   return c;
 }
 
-Engine read_engine(const Json& json, const std::string& source) {
+SimulatedEngine read_engine(const Json& json, const std::string& source) {
   Section section(json, "engine", source);
-  Engine e;
+  SimulatedEngine e;
   e.efficiency = section.above_zero("efficiency", 0.55);
   e.half_tokens = section.not_negative("half_tokens", 1024);
   e.kernel_latency_us = section.not_negative("kernel_latency_us", 60);

@@ -31,7 +31,7 @@ struct Cluster {
   double cpu_memory_bandwidth = 0;  // bytes/s of a node's host memory, which its devices share
 };
 
-struct Engine {
+struct SimulatedEngine {
   double efficiency = 0;              // share of the peak, for an infinite batch
   double half_tokens = 0;             // tokens of a micro batch at which half of this share is reached
   double kernel_latency_us = 0;       // to launch a layer's kernels, per pass
@@ -52,7 +52,7 @@ struct Scenario {
   std::string name;
   Model model;
   Cluster cluster;
-  Engine engine;
+  SimulatedEngine engine;
   Noise noise;
   double startup_seconds = 0, steps = 0;  // of a trial
   Json ds_config;

@@ -81,13 +81,13 @@ void JobEngine::launch(const Launch& launch) {
 }
 
 // The job may be queued, running, ended or never submitted, so the queue is first asked for its name.
-bool JobEngine::take_up(const Launch& launch) {
+bool JobEngine::adopt(const Launch& launch) {
   std::error_code error;
   if (!std::filesystem::exists(launch.folder / kScriptFile, error)) return false;
   Job& job = jobs_[launch.id];
   job.launch = launch;
   job.name = name_of(launch);
-  job.phase = Phase::looking;
+  job.phase = JobPhase::looking;
   keep_looking();
   ask_soon();
   return true;
@@ -95,7 +95,7 @@ bool JobEngine::take_up(const Launch& launch) {
 
 // A limited number of sbatch run at once, since other users share the login node and the controller.
 void JobEngine::submit(Job& job) {
-  job.phase = Phase::in_line;
+  job.phase = JobPhase::in_line;
   job.unseen = 0;
   line_.push_back(job.launch.id);
   submit_next();
@@ -106,9 +106,9 @@ void JobEngine::submit_next() {
     const uint64_t id = line_.front();
     line_.pop_front();
     const auto it = jobs_.find(id);
-    if (it == jobs_.end() || it->second.phase != Phase::in_line) continue;
+    if (it == jobs_.end() || it->second.phase != JobPhase::in_line) continue;
     Job& job = it->second;
-    job.phase = Phase::submitting;
+    job.phase = JobPhase::submitting;
     std::vector<std::string> argv{"sbatch",
                                   "--parsable",
                                   "--job-name=" + job.name,
@@ -131,12 +131,12 @@ void JobEngine::submit_next() {
 
 void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
   const auto it = jobs_.find(id);
-  if (it == jobs_.end() || it->second.phase != Phase::submitting) return;
+  if (it == jobs_.end() || it->second.phase != JobPhase::submitting) return;
   Job& job = it->second;
   if (output.ok) {
     const auto lines = printable_lines(output.out);
     job.id = lines.empty() ? "" : lines.back().substr(0, lines.back().find(';'));
-    job.phase = Phase::submitted;
+    job.phase = JobPhase::submitted;
     job.refusals = 0;
     if (job.is_ending) cancel_ending();
     return ask_soon();
@@ -144,7 +144,7 @@ void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
   const std::string words = output.last_word();
   // Slurm may have taken the job after all, so the queue is asked for its name before the next submission.
   if (may_pass(output.err) && ++job.refusals < kMostRefusals) {
-    job.phase = Phase::looking;
+    job.phase = JobPhase::looking;
     job.unseen = 0;
     job.not_before = loop_.now() + back_off(options_.ask_interval, job.refusals);
     if (!std::exchange(complained_, true)) on_notice(fmt::format("trial {} waits: {}", id, words));
@@ -253,9 +253,9 @@ void JobEngine::forget_notes(const Job& job) {
 
 void JobEngine::note_state(Job& job, const JobState& state) {
   job.unseen = 0;
-  if (job.phase == Phase::submitting && job.id.empty()) return;  // sbatch has not answered yet
-  if (job.phase == Phase::in_line) return;
-  job.phase = Phase::submitted;
+  if (job.phase == JobPhase::submitting && job.id.empty()) return;  // sbatch has not answered yet
+  if (job.phase == JobPhase::in_line) return;
+  job.phase = JobPhase::submitted;
   job.id = state.id;
   if (!job.last || job.last->state != state.state) interval_ = shortest_interval_;
   const bool requeued = job.last && state.restarts > job.last->restarts;
@@ -288,7 +288,7 @@ void JobEngine::note_never(Job& job) {
 // Whether the job has waited long enough although Slurm says that it never starts.
 bool JobEngine::ends_unstarted(Job& job) {
   if (job.ends_unstarted) return true;
-  if (!job.never_since || job.is_ending || job.phase != Phase::submitted) return false;
+  if (!job.never_since || job.is_ending || job.phase != JobPhase::submitted) return false;
   if (may_pass(*job.last) && loop_.now() - *job.never_since < options_.never_patience) return false;
   const bool failed_launch = job.last->reason.find("held") != std::string::npos;
   EngineEnd ended;
@@ -304,14 +304,14 @@ bool JobEngine::ends_unstarted(Job& job) {
 
 // The queue's answer lacks the job: it is not submitted yet, or the controller forgot it.
 void JobEngine::note_absence(Job& job) {
-  if (job.phase == Phase::submitting || job.phase == Phase::in_line) return;
-  if (++job.unseen < (job.phase == Phase::looking ? 1 : kUnseenIsGone)) return;
-  if (job.phase == Phase::submitted) {
+  if (job.phase == JobPhase::submitting || job.phase == JobPhase::in_line) return;
+  if (++job.unseen < (job.phase == JobPhase::looking ? 1 : kUnseenIsGone)) return;
+  if (job.phase == JobPhase::submitted) {
     if (!job.gone_since) job.gone_since = loop_.now();
     return;
   }
   if (job.ended || read_note(job.launch.folder, kEndedFile, job.launch.attempt)) {
-    job.phase = Phase::submitted;
+    job.phase = JobPhase::submitted;
     job.gone_since = loop_.now();
   } else if (job.is_ending) {
     job.gone_since = loop_.now();
@@ -374,7 +374,7 @@ void JobEngine::stop(uint64_t id, bool at_once) {
 void JobEngine::end_in_line() {
   for (const uint64_t id : std::exchange(line_, {})) {
     const auto it = jobs_.find(id);
-    if (it == jobs_.end() || it->second.phase != Phase::in_line) continue;
+    if (it == jobs_.end() || it->second.phase != JobPhase::in_line) continue;
     if (it->second.is_ending) {
       end(id, EngineEnd{});
     } else {
@@ -397,7 +397,7 @@ void JobEngine::give_up_unreachable() {
 void JobEngine::cancel_ending() {
   std::vector<std::string> ids;
   for (const auto& [id, job] : jobs_) {
-    if (job.is_ending && job.phase == Phase::submitted && !job.id.empty() && !job.gone_since) ids.push_back(job.id);
+    if (job.is_ending && job.phase == JobPhase::submitted && !job.id.empty() && !job.gone_since) ids.push_back(job.id);
   }
   cancel(std::move(ids));
 }

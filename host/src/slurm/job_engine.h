@@ -50,14 +50,14 @@ class JobEngine : public Engine {
   void prepare(TrialContext& context) const override;
   void launch(const Launch& launch) override;
   void stop(uint64_t id, bool at_once) override;
-  bool take_up(const Launch& launch) override;
+  bool adopt(const Launch& launch) override;
 
  private:
-  enum class Phase { looking, in_line, submitting, submitted };  // in_line: waits until fewer sbatch run
+  enum class JobPhase { looking, in_line, submitting, submitted };  // in_line: waits until fewer sbatch run
   struct Job {
     Launch launch;
     std::string name, id;  // id: empty until Slurm gives one
-    Phase phase = Phase::submitting;
+    JobPhase phase = JobPhase::submitting;
     bool running = false, is_ending = false, at_once = false;
     bool ends_unstarted = false;  // its cancellation runs, and then its trial ends
     int refusals = 0;             // by sbatch, in a row

@@ -256,7 +256,7 @@ bool PilotEngine::close_if_allocation_is_over() {
   return true;
 }
 
-std::optional<milliseconds> PilotEngine::retry_after(const Running& trial, EngineEnd& end) {
+std::optional<milliseconds> PilotEngine::retry_after(const RemoteTrial& trial, EngineEnd& end) {
   const auto lines = printable_lines(client_words(trial.launch));
   const std::string words = lines.empty() ? "srun printed nothing" : lines.back();
   if (retire_failed_nodes(trial.launch)) {
@@ -274,7 +274,7 @@ std::optional<milliseconds> PilotEngine::retry_after(const Running& trial, Engin
   return std::nullopt;
 }
 
-void PilotEngine::explain(const Running& trial, EngineEnd& end) {
+void PilotEngine::explain(const RemoteTrial& trial, EngineEnd& end) {
   const std::string words = words_of(trial.launch);
   const auto has = [&](const char* text) { return words.find(text) != std::string::npos; };
   if (retire_failed_nodes(trial.launch)) {

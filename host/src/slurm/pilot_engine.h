@@ -40,8 +40,8 @@ class PilotEngine : public RemoteEngine {
   void write_script(const Launch& launch) const override;
   bool runs_tasks(const Launch& launch) const override;
   Argv signal_command(const Launch& launch, const ScriptNote& note, bool at_once) const override;
-  std::optional<std::chrono::milliseconds> retry_after(const Running& trial, EngineEnd& end) override;
-  void explain(const Running& trial, EngineEnd& end) override;
+  std::optional<std::chrono::milliseconds> retry_after(const RemoteTrial& trial, EngineEnd& end) override;
+  void explain(const RemoteTrial& trial, EngineEnd& end) override;
 
  private:
   std::vector<const AllocationNode*> nodes_of(const Launch& launch) const;

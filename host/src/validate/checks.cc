@@ -1,8 +1,6 @@
 // The table of checks, and how one check is run.
 #include "validate/checks.h"
 
-#include <cstring>
-
 #include "plugin/plugin_library.h"
 #include "validate/library_checks.h"
 #include "validate/strategy_checks.h"

@@ -1,8 +1,6 @@
 // The numbers are those of a small model on eight devices of 16 GiB. They only decide where memory ends.
 #include "validate/practice.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "dsat/config/batch.h"

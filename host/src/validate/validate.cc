@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <system_error>
 
 #include "base/guarded.h"
@@ -16,7 +15,7 @@
 namespace dsat::host {
 namespace {
 
-struct Verdict {
+struct CheckVerdict {
   CheckResult result;
   std::string digest;
 };
@@ -44,15 +43,15 @@ class Validation {
   }
 
  private:
-  bool report(const Verdict& verdict) const {
+  bool report(const CheckVerdict& verdict) const {
     on_result_(verdict.result);
     return verdict.result.status <= CheckStatus::warned;
   }
 
-  Verdict verdict_of(const Check& check, const PluginInfo& plugin) const {
-    Verdict verdict = run_apart(check, &plugin);
+  CheckVerdict verdict_of(const Check& check, const PluginInfo& plugin) const {
+    CheckVerdict verdict = run_apart(check, &plugin);
     if (verdict.digest.empty()) return verdict;
-    const Verdict again = run_apart(check, &plugin);
+    const CheckVerdict again = run_apart(check, &plugin);
     if (again.result.status > CheckStatus::warned) return again;
     if (again.digest != verdict.digest) {
       verdict.result.status = CheckStatus::failed;
@@ -61,8 +60,8 @@ class Validation {
     return verdict;
   }
 
-  Verdict run_apart(const Check& check, const PluginInfo* plugin) const {
-    Verdict verdict{{check.name, plugin != nullptr ? plugin->name : "", CheckStatus::crashed, ""}, ""};
+  CheckVerdict run_apart(const Check& check, const PluginInfo* plugin) const {
+    CheckVerdict verdict{{check.name, plugin != nullptr ? plugin->name : "", CheckStatus::crashed, ""}, ""};
     std::string doing, printed;
     int lines = 0;
     try {

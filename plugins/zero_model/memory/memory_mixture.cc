@@ -115,7 +115,7 @@ Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<Point>& points, Eigen
 }
 
 // Callers ask about all points of an arm in a row. Buffers of the engine are whole from the start: where they alone
-// exceed the device, nothing fits, whatever a law makes of trials that it cannot explain.
+// exceed the device, nothing fits, whatever a hypothesis makes of trials that it cannot explain.
 const MemoryBounds::Range& MemoryMixture::bounds_of(const Arm& arm) const {
   if (cached_arm_ != &arm) {
     cached_arm_ = &arm;

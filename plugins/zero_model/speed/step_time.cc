@@ -7,7 +7,6 @@
 #include <cmath>
 #include <initializer_list>
 #include <numeric>
-#include <tuple>
 
 #include "dsat/config/world.h"
 #include "zero_model/speed/waves.h"

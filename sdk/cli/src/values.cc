@@ -2,8 +2,6 @@
 // are kept, and readers convert again, because a command line is short.
 #include "dsat/cli/values.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/parsers.hpp>

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "dsat/config/rules.h"
+
 namespace dsat::config {
 
 enum class KeyKind {
@@ -21,6 +23,9 @@ KeyKind key_kind(std::string_view key);
 
 // The names of a section's members, in the table's order. "" is the top level.
 const std::vector<std::string>& section_members(std::string_view section);
+
+// Describes a key that DeepSpeed does not know (unknown_keys.cc). `name`: unknown to key_kind() in `section`.
+UnknownKey describe_unknown(const std::string& section, const std::string& name);
 
 }  // namespace dsat::config
 

@@ -10,7 +10,6 @@
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
 #include "known_keys.h"
-#include "unknown_key.h"
 #include "values.h"
 #include "zero_values.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cctype>
 
+#include "dsat/base/spelling.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
 #include "known_keys.h"
-#include "unknown_key.h"
 #include "zero_values.h"
 
 namespace dsat::config {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "facts/changes.h"
+#include "facts/sections.h"
 #include "record/journal.h"
 #include "record/run_lock.h"
 #include "support/temp_dir.h"

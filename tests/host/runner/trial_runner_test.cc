@@ -17,7 +17,7 @@ class ObedientEngine : public Engine {
   std::optional<std::vector<Slot>> take(const TrialShape&) override { return std::vector<Slot>{{"0", 0, {}}}; }
   void give_back(const std::vector<Slot>&) override {}
   void launch(const Launch&) override {}
-  bool take_up(const Launch&) override { return true; }
+  bool adopt(const Launch&) override { return true; }
   void stop(uint64_t, bool at_once) override { stops.push_back(at_once ? "kill" : "term"); }
 
   std::vector<std::string> stops;

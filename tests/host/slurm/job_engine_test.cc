@@ -241,10 +241,10 @@ TEST_F(JobEngineTest, AJobOfAnEarlierHostIsTakenUpAndNotSubmittedAgain) {
   Launch trial;
   trial.folder = dir() / "trial";
   trial.cwd = dir();
-  EXPECT_FALSE(engine().take_up(trial)) << "it was never launched";
+  EXPECT_FALSE(engine().adopt(trial)) << "it was never launched";
   write_text(trial.folder / kScriptFile, "");
   note(kStartedFile);
-  ASSERT_TRUE(engine().take_up(trial));
+  ASSERT_TRUE(engine().adopt(trial));
   until([&] { return running_ == 1 && !asked_after().empty(); });
   note(kEndedFile, R"(, "exit_status": 0, "signalled": false)");
   EXPECT_EQ(end().exit.code, 0);
@@ -258,7 +258,7 @@ TEST_F(JobEngineTest, AJobThatDiedBeforeItsHostKnewOfItIsSubmittedAgain) {
   trial.cwd = dir();
   trial.slots = *engine().take({});
   write_text(trial.folder / kScriptFile, "");
-  ASSERT_TRUE(engine().take_up(trial));
+  ASSERT_TRUE(engine().adopt(trial));
   until([&] { return !slurm_.calls("sbatch").empty(); });
   EXPECT_THAT(slurm_.calls("sbatch"), ElementsAre(HasSubstr("--job-name=tok-t0a1")));
 }

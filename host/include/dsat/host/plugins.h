@@ -36,7 +36,7 @@ std::vector<std::filesystem::path> plugin_search_path();
 Result<std::filesystem::path> find_plugin(const std::string& name_or_path);
 
 // Does this file come with dsat? Such a plugin runs in this process unless Isolation::process is set.
-bool is_own_plugin(const std::filesystem::path& file);
+bool is_bundled_plugin(const std::filesystem::path& file);
 
 // All strategies of a library. Status::invalid: not an ELF file, a missing or undefined symbol, or a wrong ABI.
 Result<std::vector<PluginInfo>> describe_plugin(const std::filesystem::path& file,
@@ -48,7 +48,7 @@ Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kin
                                  const PluginProcesses& processes = PluginProcesses());
 
 // The strategies that come with dsat. A strategy that cannot be used is left out.
-std::vector<PluginInfo> own_strategies(PluginKind kind, const PluginProcesses& processes = PluginProcesses());
+std::vector<PluginInfo> bundled_strategies(PluginKind kind, const PluginProcesses& processes = PluginProcesses());
 
 // Turns the texts that the user typed into a value for every declared option. Checks types, ranges and choices, and
 // fills in defaults.

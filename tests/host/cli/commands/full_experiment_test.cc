@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 class FullExperiment : public ::testing::Test {
  protected:
-  ExitStatus run(const std::string& command) {
+  ExitCode run(const std::string& command) {
     write_text(dir_ / "best_cmd.txt", command + "\n");
     return run_full_experiment(dir_, {}, captured_.console);
   }

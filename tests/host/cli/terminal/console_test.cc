@@ -106,7 +106,7 @@ TEST(OneLine, HoldsNeitherBreaksNorControls) {
   EXPECT_EQ(one_line("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
 }
 
-TEST(ExitStatus, FollowsTheStudyAndTheStatus) {
+TEST(ExitCode, FollowsTheStudyAndTheStatus) {
   EXPECT_EQ(exit_status(host::StudyStatus::completed), 0);
   EXPECT_EQ(exit_status(host::StudyStatus::no_best), 1);
   EXPECT_EQ(exit_status(host::StudyStatus::interrupted), 3);

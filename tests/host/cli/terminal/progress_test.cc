@@ -33,29 +33,29 @@ ProgressSettings settings(bool quiet = false) {
   return settings;
 }
 
-TEST(Progress, WritesALineForEachTrialWhereThereIsNoTerminal) {
+TEST(LiveProgress, WritesALineForEachTrialWhereThereIsNoTerminal) {
   Captured captured;
-  Progress progress(captured.console, settings());
+  LiveProgress progress(captured.console, settings());
   progress.on_trial_started(trial(0, host::Outcome::completed));
   EXPECT_EQ(captured.out(), "");
   progress.on_trial_ended(trial(0, host::Outcome::out_of_memory));
   EXPECT_EQ(captured.out(), "trial  0  stage 2  micro batch    8  out of memory\n");
 }
 
-TEST(Progress, VerboseAddsTheReasonInOneLine) {
+TEST(LiveProgress, VerboseAddsTheReasonInOneLine) {
   Captured captured;
   ProgressSettings verbose = settings();
   verbose.verbose = true;
-  Progress progress(captured.console, verbose);
+  LiveProgress progress(captured.console, verbose);
   host::TrialRecord record = trial(0, host::Outcome::failed);
   record.reason = "first\nsecond\x1b[2J";
   progress.on_trial_ended(record);
   EXPECT_THAT(captured.out(), HasSubstr("failed, first second\n"));
 }
 
-TEST(Progress, QuietLeavesWarnings) {
+TEST(LiveProgress, QuietLeavesWarnings) {
   Captured captured;
-  Progress progress(captured.console, settings(true));
+  LiveProgress progress(captured.console, settings(true));
   progress.on_log(Severity::info, "hello");
   progress.on_log(Severity::warning, "careful");
   progress.on_profile(Json{{"num_params", 1e6}});
@@ -63,35 +63,35 @@ TEST(Progress, QuietLeavesWarnings) {
   EXPECT_EQ(captured.out(), "warning: careful\n");
 }
 
-TEST(Progress, KeepsErrorsForTheReport) {
+TEST(LiveProgress, KeepsErrorsForTheReport) {
   Captured captured;
-  Progress progress(captured.console, settings());
+  LiveProgress progress(captured.console, settings());
   progress.on_log(Severity::error, "  line one");
   progress.on_log(Severity::error, "  line\ttwo");
   EXPECT_EQ(captured.out() + captured.err(), "");
   EXPECT_THAT(progress.errors(), ElementsAre("  line one", "  line two"));
 }
 
-TEST(Progress, DebugMessagesAreNotShown) {
+TEST(LiveProgress, DebugMessagesAreNotShown) {
   Captured captured;
-  Progress progress(captured.console, settings());
+  LiveProgress progress(captured.console, settings());
   progress.on_log(Severity::debug, "detail");
   progress.on_log(Severity::info, "hello");
   EXPECT_EQ(captured.out(), "hello\n");
 }
 
-TEST(Progress, UnderJsonEverythingGoesToStandardError) {
+TEST(LiveProgress, UnderJsonEverythingGoesToStandardError) {
   Captured captured;
   captured.console.reserve_stdout_for_json();
-  Progress progress(captured.console, settings());
+  LiveProgress progress(captured.console, settings());
   progress.on_log(Severity::info, "hello");
   EXPECT_EQ(captured.out(), "");
   EXPECT_EQ(captured.err(), "hello\n");
 }
 
-TEST(Progress, CountsTrialsThatWereStarted) {
+TEST(LiveProgress, CountsTrialsThatWereStarted) {
   Captured captured;
-  Progress progress(captured.console, settings());
+  LiveProgress progress(captured.console, settings());
   EXPECT_EQ(progress.status(), "0/16 trials, 0 running, best none yet");
   progress.on_trial_started(trial(0, host::Outcome::completed));
   progress.on_trial_started(trial(0, host::Outcome::completed));  // run again on another port
@@ -104,9 +104,9 @@ TEST(Progress, CountsTrialsThatWereStarted) {
   EXPECT_THAT(progress.status(), StartsWith("1/16 trials, 1 running"));
 }
 
-TEST(Progress, NamesTheBestSoFar) {
+TEST(LiveProgress, NamesTheBestSoFar) {
   Captured captured;
-  Progress progress(captured.console, settings());
+  LiveProgress progress(captured.console, settings());
   host::BestRecord best;
   best.trial = 3;
   best.metric = 12.3e9;
@@ -125,9 +125,9 @@ host::StudyFacts facts_of(uint64_t baseline, const std::vector<std::optional<dou
   return facts;
 }
 
-TEST(Progress, TellsTheDistanceToYourOwnConfigurationWhateverTrialMeasuredIt) {
+TEST(LiveProgress, TellsTheDistanceToYourOwnConfigurationWhateverTrialMeasuredIt) {
   Captured captured;
-  Progress progress(captured.console, settings());
+  LiveProgress progress(captured.console, settings());
   host::BestRecord best;
   best.metric = 12e9;
   best.config = trial(0, host::Outcome::completed).config;
@@ -139,9 +139,9 @@ TEST(Progress, TellsTheDistanceToYourOwnConfigurationWhateverTrialMeasuredIt) {
   EXPECT_THAT(progress.status(), EndsWith("+100.0 % against your own"));
 }
 
-TEST(Progress, CountsTrialsOfBeforeAResume) {
+TEST(LiveProgress, CountsTrialsOfBeforeAResume) {
   Captured captured;
-  Progress progress(captured.console, settings());
+  LiveProgress progress(captured.console, settings());
   host::StudyRecord record;
   record.trials = {trial(0, host::Outcome::completed), trial(1, host::Outcome::failed)};
   host::TrialRecord open = trial(2, host::Outcome::completed);

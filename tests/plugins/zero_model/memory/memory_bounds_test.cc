@@ -136,7 +136,7 @@ TEST_F(MemoryBoundsTest, AContradictionEndsWhatFollowsAcrossStages) {
   EXPECT_GT(memory.probability_of_fitting(lower), 0.95);
 }
 
-// Failures that no law explains make memory without a formula likely; it knows nothing of buckets.
+// Failures that no hypothesis explains make memory without a formula likely; it knows nothing of buckets.
 TEST_F(MemoryBoundsTest, BuffersThatExceedTheDeviceNeverFit) {
   const zero_model::Arm& large = arm(2, 0);
   zero_model::MemoryMixture memory(space_, {0.8 * large.buffer_bytes, 1e6, 5e5});

@@ -1,5 +1,5 @@
 // Which line of a log says what went wrong, whatever loggers, bars and other ranks print around it.
-#include "outputs/own_lines.h"
+#include "outputs/script_lines.h"
 
 #include <gmock/gmock.h>
 
@@ -8,11 +8,11 @@ namespace {
 
 using ::testing::SizeIs;
 
-OwnLines own_lines(const std::vector<std::string>& lines) {
-  return own_lines_of(lines, LineReader().read(lines, LogStream::standard_error));
+ScriptLines script_lines(const std::vector<std::string>& lines) {
+  return script_lines_of(lines, LineReader().read(lines, LogStream::standard_error));
 }
 
-std::string last_of(const std::vector<std::string>& lines) { return own_lines(lines).last; }
+std::string last_of(const std::vector<std::string>& lines) { return script_lines(lines).last; }
 
 const std::vector<std::string> kTraceback{
     "Traceback (most recent call last):", "  File \"train.py\", line 88, in <module>", "    main()",
@@ -23,7 +23,7 @@ std::vector<std::string> then(std::vector<std::string> lines, const std::vector<
   return lines;
 }
 
-TEST(OwnLines, ATracebacksExceptionIsTheCauseWhateverFollows) {
+TEST(ScriptLines, ATracebacksExceptionIsTheCauseWhateverFollows) {
   EXPECT_EQ(last_of(kTraceback), "KeyError: 'labels'");
   for (const char* line :
        {"  0%|          | 0/100 [00:12<?, ?it/s]", "wandb: Synced 5 files",
@@ -34,7 +34,7 @@ TEST(OwnLines, ATracebacksExceptionIsTheCauseWhateverFollows) {
   }
 }
 
-TEST(OwnLines, AnExceptionThatPythonIgnoredIsNotTheCause) {
+TEST(ScriptLines, AnExceptionThatPythonIgnoredIsNotTheCause) {
   const std::vector<std::string> ignored{"Exception ignored in: <function DeepSpeedCPUAdam.__del__ at 0x7f699cac6480>",
                                          "Traceback (most recent call last):", "  File \"cpu_adam.py\", line 102",
                                          "AttributeError: 'DeepSpeedCPUAdam' object has no attribute 'ds_opt_adam'"};
@@ -44,11 +44,11 @@ TEST(OwnLines, AnExceptionThatPythonIgnoredIsNotTheCause) {
             "KeyError: 'labels'");
   EXPECT_EQ(last_of(then(ignored, {"cannot open the data"})), "cannot open the data");
   EXPECT_EQ(last_of(then(ignored, {"train.py: error: no data"})), "train.py: error: no data");
-  EXPECT_FALSE(own_lines(ignored).tells_the_cause);
-  EXPECT_THAT(own_lines(ignored).lines, SizeIs(4)) << "people see it";
+  EXPECT_FALSE(script_lines(ignored).tells_the_cause);
+  EXPECT_THAT(script_lines(ignored).lines, SizeIs(4)) << "people see it";
 }
 
-TEST(OwnLines, RanksInAnyOrderGiveOneCause) {
+TEST(ScriptLines, RanksInAnyOrderGiveOneCause) {
   std::vector<std::string> first, second;
   for (const std::string& line : kTraceback) {
     first.push_back("[rank0]: " + line);
@@ -58,34 +58,34 @@ TEST(OwnLines, RanksInAnyOrderGiveOneCause) {
   EXPECT_EQ(last_of(then(second, first)), "KeyError: 'labels'");
 }
 
-TEST(OwnLines, TheLastOfSeveralTracebacksCounts) {
+TEST(ScriptLines, TheLastOfSeveralTracebacksCounts) {
   auto lines = then(kTraceback, {"During handling of the above exception, another exception occurred:"});
   lines = then(lines, {"Traceback (most recent call last):", "  File \"train.py\", line 90, in main",
                        "    raise RuntimeError(\"Error: no labels\")", "RuntimeError: no labels"});
   EXPECT_EQ(last_of(lines), "RuntimeError: no labels");
 }
 
-TEST(OwnLines, WhatGoesWrongAfterATracebackThatWasCaughtGoesFirst) {
+TEST(ScriptLines, WhatGoesWrongAfterATracebackThatWasCaughtGoesFirst) {
   EXPECT_EQ(last_of(then(kTraceback, {"terminate called after throwing an instance of 'c10::Error'"})),
             "terminate called after throwing an instance of 'c10::Error'");
   EXPECT_EQ(last_of(then(kTraceback, {"train.py: error: argument --lr: invalid float value"})),
             "train.py: error: argument --lr: invalid float value");
 }
 
-TEST(OwnLines, WithoutATracebackTheLastLineCounts) {
+TEST(ScriptLines, WithoutATracebackTheLastLineCounts) {
   EXPECT_EQ(last_of({"OSError: retrying", "cannot open the data"}), "cannot open the data");
   EXPECT_EQ(last_of({"cannot open the data", " 10%|#   | 1/10"}), "cannot open the data");
   EXPECT_EQ(last_of({" 10%|#   | 1/10"}), " 10%|#   | 1/10") << "better than nothing";
   EXPECT_EQ(last_of({}), "");
 }
 
-TEST(OwnLines, ARankThatLostItsPeerIsNotTheCause) {
+TEST(ScriptLines, ARankThatLostItsPeerIsNotTheCause) {
   const std::string lost = "RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:34";
   EXPECT_EQ(last_of(then(kTraceback, {lost})), "KeyError: 'labels'");
   EXPECT_EQ(last_of({"ValueError: seven", lost}), "ValueError: seven");
-  EXPECT_TRUE(own_lines(kTraceback).tells_the_cause);
-  EXPECT_FALSE(own_lines({lost}).tells_the_cause);
-  EXPECT_THAT(own_lines(then(kTraceback, {lost})).lines, SizeIs(5));
+  EXPECT_TRUE(script_lines(kTraceback).tells_the_cause);
+  EXPECT_FALSE(script_lines({lost}).tells_the_cause);
+  EXPECT_THAT(script_lines(then(kTraceback, {lost})).lines, SizeIs(5));
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Commands that run beside the trials, for example those that end a trial on another machine.
 // Threading: control thread only. Ownership: the destructor waits up to ten seconds for running commands. Errors: none;
 // a command that cannot be started is ignored, since a trial's end does not depend on it alone.
-#ifndef DSAT_HOST_RUNNER_ASIDE_H_
-#define DSAT_HOST_RUNNER_ASIDE_H_
+#ifndef DSAT_HOST_RUNNER_BACKGROUND_COMMANDS_H_
+#define DSAT_HOST_RUNNER_BACKGROUND_COMMANDS_H_
 
 #include <cstdint>
 #include <functional>
@@ -16,10 +16,10 @@
 
 namespace dsat::host {
 
-class Aside {
+class BackgroundCommands {
  public:
-  explicit Aside(Loop& loop) : loop_(loop) {}
-  ~Aside();
+  explicit BackgroundCommands(Loop& loop) : loop_(loop) {}
+  ~BackgroundCommands();
 
   // Looks for the program in the PATH of `environment`. Calls `then` when the command has ended, not if it cannot be
   // started.
@@ -33,4 +33,4 @@ class Aside {
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_RUNNER_ASIDE_H_
+#endif  // DSAT_HOST_RUNNER_BACKGROUND_COMMANDS_H_

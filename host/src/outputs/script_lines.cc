@@ -1,7 +1,7 @@
 // One pass over the lines. An exception is no cause if its rank only lost its peer, or if Python ignored it. Loggers,
 // progress bars and libraries still print while a script dies; so a line after a traceback's exception counts only if
 // it reports an error itself.
-#include "outputs/own_lines.h"
+#include "outputs/script_lines.h"
 
 #include <algorithm>
 #include <array>
@@ -53,8 +53,8 @@ class IgnoredException {
 
 }  // namespace
 
-OwnLines own_lines_of(const std::vector<std::string>& lines, const std::vector<Meanings>& meanings) {
-  OwnLines own;
+ScriptLines script_lines_of(const std::vector<std::string>& lines, const std::vector<Meanings>& meanings) {
+  ScriptLines own;
   std::string last, exception, after_traceback;
   bool in_traceback = false, lost_peer = false;
   IgnoredException ignored;

@@ -1,14 +1,15 @@
-// The steps of read_study_facts.
+// The sections of a study's facts, in the order in which read_study_facts fills them in.
 // Threading: pure functions. Errors: none. Each needs `record`, `metric` and `maximise`, and the results of the
 // functions above it in this file.
-#ifndef DSAT_HOST_FACTS_PARTS_H_
-#define DSAT_HOST_FACTS_PARTS_H_
+#ifndef DSAT_HOST_FACTS_SECTIONS_H_
+#define DSAT_HOST_FACTS_SECTIONS_H_
 
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "dsat/config/json.h"
 #include "dsat/host/facts.h"
 #include "facts/memory.h"
 #include "record/trial.h"
@@ -33,6 +34,17 @@ std::vector<StageFacts> stage_facts(const StudyFacts& facts, const std::vector<T
 
 std::vector<Knob> knobs_of(const StudyFacts& facts);
 
+// In the configuration's order.
+std::vector<config::Leaf> leaves_without_autotuning(const Json& config);
+
+// Returns the user's own configuration as it was given, from a plan and the settings; an axis has its first value, as
+// in the measured one. nullopt: the plan has only a substitute, because a trace has no configuration.
+std::optional<Json> own_as_given(const Json& plan, const Json& settings);
+
+// Returns values of `best` that differ from `own`, in the order of `best`, then values that only `own` has; without
+// `autotuning`.
+std::vector<ConfigChange> changes_between(const Json& own, const Json& best);
+
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_FACTS_PARTS_H_
+#endif  // DSAT_HOST_FACTS_SECTIONS_H_

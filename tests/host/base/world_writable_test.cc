@@ -1,5 +1,5 @@
 // What everybody may change is not run.
-#include "base/trusted.h"
+#include "base/world_writable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,28 +19,28 @@ class Trusted : public TempDirTest {
   const fs::path file_ = dir() / "libx.so";
 };
 
-TEST_F(Trusted, AFileOfOnesOwnIsTrusted) { EXPECT_EQ(why_untrusted(file_), ""); }
+TEST_F(Trusted, AFileOfOnesOwnIsTrusted) { EXPECT_EQ(why_world_writable(file_), ""); }
 
 TEST_F(Trusted, WhatEverybodyMayWriteIsNot) {
   allow(file_, fs::perms::others_write);
-  EXPECT_THAT(why_untrusted(file_), HasSubstr("everybody may write to it (chmod o-w "));
+  EXPECT_THAT(why_world_writable(file_), HasSubstr("everybody may write to it (chmod o-w "));
 }
 
 TEST_F(Trusted, AFolderThatEverybodyMayWriteToIsNot) {
   allow(dir(), fs::perms::others_write);
-  EXPECT_THAT(why_untrusted(file_), HasSubstr("its folder"));
+  EXPECT_THAT(why_world_writable(file_), HasSubstr("its folder"));
   allow(dir(), fs::perms::sticky_bit);
-  EXPECT_EQ(why_untrusted(file_), "");
+  EXPECT_EQ(why_world_writable(file_), "");
 }
 
 TEST_F(Trusted, ALinkIsAsGoodAsItsTarget) {
   allow(file_, fs::perms::others_write);
   fs::create_directory(dir() / "links");
   fs::create_symlink(file_, dir() / "links" / "liby.so");
-  EXPECT_NE(why_untrusted(dir() / "links" / "liby.so"), "");
+  EXPECT_NE(why_world_writable(dir() / "links" / "liby.so"), "");
 }
 
-TEST_F(Trusted, AMissingFileIsAnotherMatter) { EXPECT_EQ(why_untrusted(dir() / "none"), ""); }
+TEST_F(Trusted, AMissingFileIsAnotherMatter) { EXPECT_EQ(why_world_writable(dir() / "none"), ""); }
 
 }  // namespace
 }  // namespace dsat::host

@@ -1,5 +1,5 @@
 // Checks the mode of the file and of its folder, after following links.
-#include "base/trusted.h"
+#include "base/world_writable.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 
 namespace dsat::host {
 
-std::string why_untrusted(const std::filesystem::path& file) {
+std::string why_world_writable(const std::filesystem::path& file) {
   std::error_code error;
   const std::filesystem::path real = std::filesystem::canonical(file, error);
   struct stat own {

@@ -2,8 +2,8 @@
 //
 // Two failures are alike if the latter are equal, so that line has no rank, no time and no progress in it.
 // Threading: pure. Errors: none.
-#ifndef DSAT_HOST_OUTPUTS_OWN_LINES_H_
-#define DSAT_HOST_OUTPUTS_OWN_LINES_H_
+#ifndef DSAT_HOST_OUTPUTS_SCRIPT_LINES_H_
+#define DSAT_HOST_OUTPUTS_SCRIPT_LINES_H_
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace dsat::host {
 
-struct OwnLines {
+struct ScriptLines {
   // The lines before the launcher's list of the ranks that died, without the launcher's own lines.
   std::vector<std::string> lines;
   // The line that says best what went wrong: the exception that ended the last traceback, or an error after it; without
@@ -24,8 +24,8 @@ struct OwnLines {
 };
 
 // `meanings`: the meanings of each line.
-OwnLines own_lines_of(const std::vector<std::string>& lines, const std::vector<Meanings>& meanings);
+ScriptLines script_lines_of(const std::vector<std::string>& lines, const std::vector<Meanings>& meanings);
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_OUTPUTS_OWN_LINES_H_
+#endif  // DSAT_HOST_OUTPUTS_SCRIPT_LINES_H_

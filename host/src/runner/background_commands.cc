@@ -1,5 +1,5 @@
 // Keeps each command by a number until it has ended.
-#include "runner/aside.h"
+#include "runner/background_commands.h"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace dsat::host {
 
-Aside::~Aside() {
+BackgroundCommands::~BackgroundCommands() {
   using std::chrono::milliseconds;
   const auto end = Loop::Clock::now() + std::chrono::seconds(10);  // the limit for all commands together
   for (auto& [number, process] : running_) {
@@ -17,7 +17,7 @@ Aside::~Aside() {
   }
 }
 
-void Aside::run(const Argv& argv, const Environment& environment, std::function<void()> then) {
+void BackgroundCommands::run(const Argv& argv, const Environment& environment, std::function<void()> then) {
   const uint64_t number = next_++;
   SpawnOptions spawn;
   spawn.argv = {"/bin/sh", "-c", "exec \"$@\"", "sh"};  // sh looks for the program in PATH
