@@ -4,7 +4,6 @@
 #define DSAT_BENCH_SEARCH_SCORE_H_
 
 #include <map>
-#include <string>
 #include <vector>
 
 #include "search/study_run.h"

@@ -2,12 +2,9 @@
 // plugins work by ask and tell under the same clock.
 #include "search/study_run.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <optional>
 
 namespace dsat::bench {
 namespace {

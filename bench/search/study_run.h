@@ -7,7 +7,6 @@
 #ifndef DSAT_BENCH_SEARCH_STUDY_RUN_H_
 #define DSAT_BENCH_SEARCH_STUDY_RUN_H_
 
-#include <functional>
 #include <string>
 #include <vector>
 

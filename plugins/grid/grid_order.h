@@ -7,7 +7,6 @@
 #ifndef DSAT_PLUGINS_GRID_GRID_ORDER_H_
 #define DSAT_PLUGINS_GRID_GRID_ORDER_H_
 
-#include <optional>
 #include <vector>
 
 #include "search/configurations.h"

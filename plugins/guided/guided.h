@@ -9,7 +9,6 @@
 #ifndef DSAT_PLUGINS_GUIDED_GUIDED_H_
 #define DSAT_PLUGINS_GUIDED_GUIDED_H_
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>

@@ -1,5 +1,4 @@
 // A scenario of the simulator, and one answer of it.
-#include <cmath>
 
 #include "dsat/config/json.h"
 #include "fuzz/fuzz_target.h"

@@ -4,11 +4,8 @@
 #define DSAT_TESTS_PLUGINS_SURFACE_H_
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "dsat/config/space.h"

@@ -2,8 +2,6 @@
 // of twists.h.
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "search/surfaces/surface_maker.h"
 #include "search/surfaces/surfaces.h"
 #include "search/surfaces/twists.h"

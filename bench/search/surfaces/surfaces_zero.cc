@@ -1,7 +1,6 @@
 // Scenarios with ZeRO's physics and random constants. A job that is implausible or not worth tuning is drawn again.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "search/surfaces/surfaces.h"

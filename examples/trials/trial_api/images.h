@@ -5,8 +5,6 @@
 #include <torch/nn/functional.h>
 #include <torch/nn/modules.h>
 
-#include <memory>
-
 #include "dsat/trainer/data_loader.h"
 
 namespace images {

@@ -9,7 +9,6 @@
 #ifndef DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 #define DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 
-#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>

@@ -5,7 +5,6 @@
 #define DSAT_CLI_TERMINAL_STYLE_H_
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "terminal/console.h"

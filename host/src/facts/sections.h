@@ -6,7 +6,6 @@
 
 #include <chrono>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "dsat/config/json.h"

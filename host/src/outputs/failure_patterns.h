@@ -5,8 +5,6 @@
 #ifndef DSAT_HOST_OUTPUTS_FAILURE_PATTERNS_H_
 #define DSAT_HOST_OUTPUTS_FAILURE_PATTERNS_H_
 
-#include <array>
-#include <string_view>
 #include <vector>
 
 namespace dsat::host {

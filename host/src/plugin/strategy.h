@@ -6,7 +6,6 @@
 #define DSAT_HOST_PLUGIN_STRATEGY_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -6,7 +6,6 @@
 #ifndef DSAT_HOST_PREFIX_PREFIX_ENGINE_H_
 #define DSAT_HOST_PREFIX_PREFIX_ENGINE_H_
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>

@@ -10,7 +10,6 @@
 
 #include <signal.h>
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>

@@ -4,7 +4,6 @@
 #define DSAT_HOST_SIM_SCENARIO_SECTION_H_
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>

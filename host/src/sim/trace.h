@@ -3,7 +3,6 @@
 #ifndef DSAT_HOST_SIM_TRACE_H_
 #define DSAT_HOST_SIM_TRACE_H_
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <deque>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>

@@ -11,8 +11,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "zero_model/choice/refusals.h"

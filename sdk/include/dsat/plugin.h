@@ -3,10 +3,8 @@
 #ifndef DSAT_PLUGIN_H_
 #define DSAT_PLUGIN_H_
 
-#include <array>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <type_traits>
 #include <vector>
 

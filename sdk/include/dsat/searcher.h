@@ -15,7 +15,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "dsat/abi.h"
 #include "dsat/error.h"

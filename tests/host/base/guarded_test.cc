@@ -2,7 +2,6 @@
 #include "base/guarded.h"
 
 #include <stdexcept>
-#include <string>
 
 #include "support/error_of.h"
 

@@ -2,7 +2,6 @@
 #ifndef DSAT_TESTS_HOST_RUNNER_RUNNER_FIXTURE_H_
 #define DSAT_TESTS_HOST_RUNNER_RUNNER_FIXTURE_H_
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>

@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "dsat/host/rescue.h"

@@ -2,7 +2,6 @@
 #ifndef DSAT_TESTS_HOST_SIM_SURFACES_H_
 #define DSAT_TESTS_HOST_SIM_SURFACES_H_
 
-#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "host/slurm/slurm_stand_in.h"

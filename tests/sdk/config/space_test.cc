@@ -1,8 +1,6 @@
 // The tuning space: default axes, the user's lists, stages, bounds, and its JSON form.
 #include "dsat/config/space.h"
 
-#include <algorithm>
-
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"

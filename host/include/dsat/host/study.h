@@ -9,13 +9,11 @@
 #define DSAT_HOST_STUDY_H_
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "dsat/host/record.h"

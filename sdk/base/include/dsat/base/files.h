@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 

@@ -3,7 +3,6 @@
 #define DSAT_BASE_SPELLING_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <vector>
 

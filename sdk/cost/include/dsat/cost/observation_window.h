@@ -9,7 +9,6 @@
 #define DSAT_COST_OBSERVATION_WINDOW_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <vector>
 
