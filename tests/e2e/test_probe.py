@@ -122,7 +122,7 @@ class Studies(HostTest):
         result, trials = self.tune("torchrun", "--nproc_per_node", 2, "train.py", "hide", "bad",
                                    options=["--slots", 2])
         lines = result.stdout + result.stderr
-        self.assertIn("trial 1: memory probe: 1 of 2 ranks left a file", lines)
+        self.assertIn("trial 1: memory probe: only 1 of 2 ranks", lines)
         self.assertIn("trial 1: memory probe: left out rank7.json", lines)
         self.assertTrue(all(trial["peak_bytes"] for trial in trials))
 

@@ -242,7 +242,7 @@ class BadInput(Simulated):
                            "trial 2, zero_optimization.stage", "from 0 to 3")
         self.refused_trace(sized % ("train_micro_batch_size_per_gpu", "", "0"), "trial 2", "from 1 to")
         self.refused_trace(sized % ("slots", "", "1.5"), "trial 2, slots", "'1.5'")
-        self.refused_trace("throughput\n10\n", "no trial tells the model's size")
+        self.refused_trace("throughput\n10\n", "model's size")
         self.refused_trace(sized % ("latency", "", "-3"), "trial 2, latency", "'-3'")
         self.refused_trace(sized % ("latency", "", "5"),
                            "--metric FLOPS_per_gpu: this simulation gives only latency, throughput")

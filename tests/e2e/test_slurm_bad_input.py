@@ -32,7 +32,7 @@ class Refused(SlurmTest):
         self.refused(["--runner", "slurm", "--slots", "4"], "leave out --slots")
 
     def test_a_pilot_outside_of_an_allocation(self):
-        self.refused(["--runner", "pilot"], "this program is in none")
+        self.refused(["--runner", "pilot"], "SLURM_JOB_ID")
 
     def test_an_allocation_that_is_over(self):
         self.refused(["--runner", "pilot"], "the allocation (job 999999) cannot be read",

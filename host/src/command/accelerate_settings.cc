@@ -86,8 +86,8 @@ std::optional<std::string> changed_settings(const AccelerateSettings& settings,
   } catch (const Error&) {  // reported below
   }
   throw Error(
-      fmt::format("{}: a trial needs another file there, and this entry cannot be changed: write it on a line "
-                  "of its own, as deepspeed_config_file: \"FILE\"",
+      fmt::format("{}: a trial needs another file there, and this entry cannot be changed: write it on its own "
+                  "line, as deepspeed_config_file: \"FILE\"",
                   yaml.where(fmt::format("{}.deepspeed_config_file", kSection))));
 }
 

@@ -58,7 +58,7 @@ ArgMappings read_section(const Json& section, const std::string& where, std::vec
     const std::string plain = trimmed(key);
     if (plain.empty()) throw Error(where + ": a key is empty: name a key of the configuration");
     if (plain != key) {
-      notices.push_back(fmt::format("{}: the key '{}' has stray white space: taken for '{}'", where, key, plain));
+      notices.push_back(fmt::format("{}: the key '{}' has stray white space: read as '{}'", where, key, plain));
     }
     put(mappings, plain, with_dashes(flag, where, plain, notices));
   }

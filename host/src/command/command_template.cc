@@ -61,12 +61,12 @@ std::vector<FlagUse> flags_with_config(const Argv& argv, const LauncherUse& laun
 void refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
   if (launcher.kind != Launcher::deepspeed || launcher_tokens(argv, launcher, {"--autotuning"}).empty()) return;
   throw Error(
-      "the command has deepspeed's own --autotuning, which would tune inside every trial: type dsat-host --autotuning "
+      "the command has deepspeed's own --autotuning, which would tune inside every trial: use dsat-host --autotuning "
       "tune SCRIPT ARGS..., or leave it out of the command");
 }
 
 [[noreturn]] void refuse_missing_value(const Argv& argv) {
-  throw Error(fmt::format("the command ends at {}, which takes a value", argv.back()));
+  throw Error(fmt::format("the command ends at {}, which needs a value", argv.back()));
 }
 
 bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
@@ -162,10 +162,10 @@ void CommandTemplate::find_config() {
   const std::string& named = accelerate_settings_.deepspeed_config_file;
   if (!request_.ds_config && named.empty()) refuse_no_config();
   if (!config_by_variable_ && named.empty() && std::none_of(argv.begin(), argv.end(), has_placeholder)) {
-    throw Error(
-        fmt::format("--ds-config {}: nothing takes it: put {{ds_config}} (or {{trial_dir}}) where the command takes "
-                    "the file, or read the environment's {} in the script that the command names",
-                    request_.ds_config->string(), kConfigVariable));
+    throw Error(fmt::format(
+        "--ds-config {}: the command does not use it: put {{ds_config}} (or {{trial_dir}}) where the command takes "
+        "the file, or read the environment's {} in the script that the command names",
+        request_.ds_config->string(), kConfigVariable));
   }
   config_file_ = request_.cwd / request_.ds_config.value_or(named);
 }

@@ -26,14 +26,15 @@ constexpr auto kNotStdout = Where::not_stdout;
 const std::vector<FailurePattern>& failure_patterns() {
   static const std::vector<FailurePattern> table{
       // Texts that only look like a cause. These rows come first and protect the line from all rows below.
-      {kNothing, kAny, "+ ", R"(^\++ )", "a shell with -x: it repeats the script, comments included"},
+      {kNothing, kAny, "+ ", R"(^\++ )", "a shell with -x: it prints the script's lines, comments included"},
       {kNothing, Where::not_stderr, "{", R"(^\{.*["'].*\},?$)", "a record that the script prints: data"},
       {kNothing, Where::not_stderr, "['", R"(^\['.*\],?$)", "a list of texts, likewise"},
       {kNothing, Where::not_stderr, "[\"", R"(^\[".*\],?$)", "the same as JSON"},
       {kNothing, kAny, "ibv_", nullptr, "InfiniBand: the limit of locked memory"},
       {kNothing, kAny, "/dev/shm", nullptr, "full shared memory: no smaller batch cures it"},
       {kNothing, kAny, "shared memory", nullptr, "the same, and a kernel's on-chip memory (Triton)"},
-      {kNothing, kAny, "OOMKilled", R"(OOMKilled"?[:=] *"?(?:[Ff]alse|0|no)\b)", "Docker: a container that was not"},
+      {kNothing, kAny, "OOMKilled", R"(OOMKilled"?[:=] *"?(?:[Ff]alse|0|no)\b)",
+       "Docker: the container was not killed"},
 
       // torch and what is built on it.
       {kDevice, kAny, "out of memory. Tried to allocate", DEVICE R"( out of memory\. Tried to allocate)",

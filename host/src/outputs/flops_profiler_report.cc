@@ -85,7 +85,7 @@ Summary read_summary(std::string_view text, const std::string& file_name) {
       summary.emplace(name_of(line.substr(0, colon)), *value);
     }
   }
-  throw Error(file_name + " is no whole report of DeepSpeed's flops profiler: it ends in its summary");
+  throw Error(file_name + " is an incomplete report of DeepSpeed's flops profiler: it ends within the summary");
 }
 
 std::optional<double> positive(const Summary& summary, std::string_view name) {
@@ -120,10 +120,10 @@ bool asks_for_flops_report(const Json& config) {
 TrialReport read_flops_report(std::string_view text, const std::string& file_name, const Json& config) {
   const Summary summary = read_summary(text, file_name);
   const auto forward = positive(summary, "fwd latency"), backward = positive(summary, "bwd latency");
-  if (!forward) throw Error(file_name + " tells no fwd latency: it is none of DeepSpeed's flops profiler");
+  if (!forward) throw Error(file_name + " has no fwd latency: it is no report of DeepSpeed's flops profiler");
   if (!backward) {
     throw Error(file_name +
-                " has the forward pass alone: set wall_clock_breakdown to true in the DeepSpeed configuration");
+                " has only the forward pass: set wall_clock_breakdown to true in the DeepSpeed configuration");
   }
   const double step = positive(summary, "step latency").value_or(0);
   const double iteration = positive(summary, "iter latency").value_or(*forward + *backward + step);
@@ -151,7 +151,7 @@ TrialReport read_flops_model_info(std::string_view text, const std::string& file
   // With model parallelism a device holds a part of the model, so the figure for the whole model is preferred.
   auto params = count_in(summary, "params of model");
   if (!params) params = count_in(summary, "params per GPU");
-  if (!params) throw Error(file_name + " tells no params per GPU: it is none of DeepSpeed's flops profiler");
+  if (!params) throw Error(file_name + " has no params per GPU: it is no report of DeepSpeed's flops profiler");
   TrialReport report;
   report.metrics = {{"num_params", *params}, {"trainable_num_params", *params}};
   if (const auto size = count_in(summary, "world size")) {

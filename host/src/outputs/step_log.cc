@@ -176,8 +176,7 @@ std::string take_middle_step(const StepLog& log, ProfileWindow window, double ac
   const double ratio = times.latency / file.latency;
   if (ratio > kMostApart || ratio * kMostApart < 1) {
     return fmt::format(
-        "the steps in the log took {:.3g} us (median), the one in the metric file {:.3g}: the log is not "
-        "used",
+        "the median step in the log took {:.3g} us, the step in the metric file {:.3g}: the log is ignored",
         times.latency, file.latency);
   }
   metrics["forward"] = times.forward;

@@ -60,7 +60,7 @@ std::string check_name(const std::string& name) {
   if (shown != name) {
     return fmt::format("its name '{}' has control characters, bytes that are not UTF-8, or a blank at its end", shown);
   }
-  return name.find('/') == std::string::npos ? "" : fmt::format("its name '{}' has a '/', as a path has", name);
+  return name.find('/') == std::string::npos ? "" : fmt::format("its name '{}' has a '/'", name);
 }
 
 // Returns "" if the declared options follow the ABI, else what is wrong.

@@ -113,12 +113,12 @@ auto IsolatedStrategy::surviving(const std::string& what, RequestAnswers* answer
       process_.reset();
       muted_ = false;
       if (restarts_ == most_restarts_) {
-        const std::string again = restarts_ == 0 ? "" : fmt::format("; it had been started again {} times", restarts_);
+        const std::string again = restarts_ == 0 ? "" : fmt::format("; it had been restarted {} times", restarts_);
         throw PluginLost(fmt::format("plugin {}: {}: its process {}{}", plugin_.name, what, failure.what(), again));
       }
       ++restarts_;
-      log_(2, fmt::format("plugin {}: {}: its process {}; it is started again ({} of {})", plugin_.name, what,
-                          failure.what(), restarts_, most_restarts_));
+      log_(2, fmt::format("plugin {}: {}: its process {}; restart {} of {}", plugin_.name, what, failure.what(),
+                          restarts_, most_restarts_));
       if (answers != nullptr) answers->begin_again();
     }
   }
@@ -163,17 +163,17 @@ void IsolatedStrategy::rebuild() {
   try {
     if (state_) restore_state(study_, *state_);
   } catch (const Error& refused) {  // only the journal has the events before that state
-    throw Error(refused.code(),
-                fmt::format("{}; its process was lost, and the state that it saved does not bring it back: go on from "
-                            "its events with dsat-host resume",
-                            refused.what()));
+    throw Error(refused.code(), fmt::format("{}; its process was lost, and its saved state cannot be restored: replay "
+                                            "its events with dsat-host resume",
+                                            refused.what()));
   }
   for (const Past& past : since_) {
     PastAnswers answers(past.next_id, past.ops);
     if (to_json(deliver(past.event, answers)) == to_json(past.ops)) continue;
-    throw Error(DSAT_INTERNAL,
-                fmt::format("plugin {}: {}: it answers otherwise when it is started again: it is not deterministic",
-                            plugin_.name, call_of(past.event)));
+    throw Error(
+        DSAT_INTERNAL,
+        fmt::format("plugin {}: {}: it is not deterministic: after a restart it gave other answers to the same events",
+                    plugin_.name, call_of(past.event)));
   }
   muted_ = false;
 }

@@ -123,7 +123,7 @@ const dsat_descriptor& checked_descriptor(const fs::path& file, PluginKind kind,
 Json parse_declared(const fs::path& file, const dsat_descriptor& raw, const std::string& member, const char* text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
-  std::string why = "comments have no place in it";  // only the parser below accepts comments
+  std::string why = "it has a comment";  // only the parser below accepts comments
   try {
     config::parse(text, member);
   } catch (const Error& error) {

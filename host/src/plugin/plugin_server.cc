@@ -87,7 +87,7 @@ Json PluginServer::create(const Json& request) {
                                        });
     return {{"can_save", strategy_->can_save()}};
   }
-  throw Error("plugin " + request.at("file").get<std::string>() + ": offers no " + id + " any more");
+  throw Error("plugin " + request.at("file").get<std::string>() + ": no longer offers " + id);
 }
 
 void PluginServer::answer(const Json& request) {

@@ -85,7 +85,7 @@ fs::path find_file(const std::string& name_or_path) {
     tried.push_back(folder.string());
   }
   const std::string what_next = fs::exists(file, error) ? fmt::format("type ./{} for the one in this folder", file)
-                                                        : "`dsat-host plugins` lists what is there";
+                                                        : "`dsat-host plugins` lists the plugins";
   throw Error(fmt::format("no plugin '{}': no {} in {}; {}", name_or_path, file, fmt::join(tried, ", "), what_next));
 }
 

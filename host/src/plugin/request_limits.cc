@@ -46,7 +46,7 @@ std::optional<Json> bounded_object(dsat_str text, std::string& why) {
 bool LogLimit::admits(std::string& line) {
   if (lines_ > kMaxLogLines) return false;
   if (++lines_ > kMaxLogLines) {
-    line = fmt::format("the plugin has logged {} lines in one call: the rest is left out", kMaxLogLines);
+    line = fmt::format("the plugin has logged {} lines in one call: further lines are left out", kMaxLogLines);
   }
   return true;
 }

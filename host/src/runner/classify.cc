@@ -136,7 +136,7 @@ std::string how_it_ended(const RunFacts& facts) {
     return fmt::format("exit status {}", exit.code);
   }
   return fmt::format("exit status {}: {} was killed by signal {} ({})", exit.code,
-                     facts.launcher == Launcher::deepspeed ? "a rank" : "it", of_rank, strsignal(of_rank));
+                     facts.launcher == Launcher::deepspeed ? "a rank" : "the command", of_rank, strsignal(of_rank));
 }
 
 std::string with_last_line(std::string text, const TrialEnd& end) {
@@ -232,8 +232,8 @@ bool goes_on_from_checkpoint(const RunFacts& facts, const Printed& printed) {
 // The number of the first step is left out. It differs between trials, and their failures must be equal.
 std::string from_checkpoint(const RunFacts& facts) {
   return fmt::format(
-      "it goes on from a checkpoint, beyond the start of the profile window (step {}): have it begin anew, or, if a "
-      "trial saved the checkpoint, remove it and give each trial a folder of its own (--trial-cwd copy)",
+      "the script resumes from a checkpoint beyond the start of the profile window (step {}): start it from step 0; if "
+      "a trial saved the checkpoint, remove it and give each trial its own folder (--trial-cwd copy)",
       facts.start_profile_step);
 }
 
@@ -264,8 +264,8 @@ void explain_taken_port(const RunFacts& facts, const std::string& lines, TrialEn
   for (int port = 0; re2::RE2::FindAndConsume(&rest, port_in_text, &port) && end.taken_port != TakenPort::given;) {
     end.taken_port = port == facts.port || facts.port == 0 ? TakenPort::given : TakenPort::chosen;
   }
-  end.reason = end.taken_port == TakenPort::chosen ? "a port that its script chose itself was taken by another program"
-                                                   : "its rendezvous port was taken by another program";
+  end.reason = end.taken_port == TakenPort::chosen ? "another program had the port that the script chose"
+                                                   : "another program had the trial's rendezvous port";
 }
 
 // Sets the outcome and reason of a trial without a valid result. `invalid`: what is wrong with the result file; empty:
@@ -474,8 +474,8 @@ TrialEnd classify(const RunFacts& facts) {
   try {
     TrialEnd end = read_end(facts);
     if (!facts.abandoned.empty()) {
-      end.warnings.push_back(
-          fmt::format("abandoned: {} cannot be ended; its slots stay taken until the kernel lets go", facts.abandoned));
+      end.warnings.push_back(fmt::format(
+          "abandoned: {} cannot be ended; its slots stay in use until the kernel ends it", facts.abandoned));
     }
     shorten(end);
     return end;
@@ -483,8 +483,9 @@ TrialEnd classify(const RunFacts& facts) {
       const std::exception& error) {  // out of memory, or a library's limit: a trial's files must not end the study
     TrialEnd end = begin_end(facts);
     end.outcome = facts.stopped ? Outcome::stopped : facts.timed_out.empty() ? Outcome::failed : Outcome::timed_out;
-    end.reason = facts.timed_out.empty() ? fmt::format("what it left cannot be read: {}", status_of(error).message())
-                                         : facts.timed_out;
+    end.reason = facts.timed_out.empty()
+                     ? fmt::format("the trial's files cannot be read: {}", status_of(error).message())
+                     : facts.timed_out;
     return end;
   }
 }

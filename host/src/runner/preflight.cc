@@ -62,8 +62,8 @@ void check_tools(const PreflightRequest& request, const std::string& launcher, b
   for (const std::string& tool : tools) {
     if (find_program(tool, request.cwd, request.environment).ok()) continue;
     throw Error(fmt::format(
-        "hostfile {} names other hosts, and the deepspeed launcher reaches them by {}, which PATH "
-        "does not have: install it{}",
+        "hostfile {} names other hosts, and the deepspeed launcher reaches them with {}, which is not in PATH: "
+        "install it{}",
         request.slots.hostfile.string(), tool,
         tool == "pdsh" ? ", or name another launcher in the command, as deepspeed --launcher openmpi" : ""));
   }
@@ -99,7 +99,7 @@ std::vector<std::string> ssh_command(const PreflightRequest& request, const std:
 
 // Returns "" if the host is ready.
 std::string trouble_of(const Probe& probe, const PreflightRequest& request) {
-  if (!probe.error.empty()) return "cannot be asked: " + probe.error;
+  if (!probe.error.empty()) return "cannot be checked: " + probe.error;
   if (!probe.exit) return "cannot be reached: ssh had no answer for " + format_duration(request.timeout);
   if (probe.exit->code == 0) return "";
   if (probe.exit->code == 1) {
@@ -109,7 +109,7 @@ std::string trouble_of(const Probe& probe, const PreflightRequest& request) {
   const std::string line = probe.last_line();
   const std::string detail = line.empty() ? "" : ": " + line;
   if (probe.exit->code == kNoConnection) return "cannot be reached" + detail;
-  return fmt::format("cannot be asked: ssh ended with status {}{}", probe.exit->code, detail);
+  return fmt::format("cannot be checked: ssh ended with status {}{}", probe.exit->code, detail);
 }
 
 std::string place_of(const SlotPlan& plan, const std::string& host) {

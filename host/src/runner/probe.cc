@@ -261,8 +261,9 @@ void add_to_end(const ProbeReport& report, TrialEnd& end) {
   end.peak_bytes = report.peak_bytes;
   end.peak_source = report.on_device ? kPeakOfProbe : kPeakOfProcess;
   if (report.world_size && report.ranks < *report.world_size) {
-    end.warnings.push_back(fmt::format("memory probe: {} of {} ranks left a file; the peak is the largest of theirs",
-                                       report.ranks, *report.world_size));
+    end.warnings.push_back(
+        fmt::format("memory probe: only {} of {} ranks left a file; the peak is the largest among these", report.ranks,
+                    *report.world_size));
   }
 }
 

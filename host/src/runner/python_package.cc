@@ -45,8 +45,7 @@ fs::path find_python_package(const fs::path& launcher, const fs::path& run_dir, 
     if (folder.string().find(':') == std::string::npos) return folder;
     throw Error(fmt::format("PYTHONPATH cannot name {}, which has a colon", folder.string()));
   } catch (const Error& error) {
-    notices.push_back(
-        fmt::format("trials run without dsat's packages for Python, determined and dsat: {}", error.what()));
+    notices.push_back(fmt::format("trials run without dsat's Python packages (determined and dsat): {}", error.what()));
     return {};
   }
 }

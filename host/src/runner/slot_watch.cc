@@ -52,8 +52,8 @@ SlotWatch::Finding SlotWatch::add(const TrialEnd& end, const std::vector<Slot>& 
   const std::vector<Slot>& broken = finding.broken;
   if (!broken.empty()) {
     finding.notice = fmt::format(
-        "{} {} no more trials: trials {} failed there and completed elsewhere ({}); a new study leaves out what is "
-        "broken with --exclude {}",
+        "{} {} no more trials: trials {} failed there and completed elsewhere ({}); exclude the slots from a new "
+        "study with --exclude {}",
         broken.size() == 1 ? "slot " + broken.front().name() : "slots " + slot_list(broken),
         broken.size() == 1 ? "gets" : "get", fmt::join(trials, ", "), before.mapped().reason, as_excluded(broken));
   }

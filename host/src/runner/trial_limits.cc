@@ -82,7 +82,8 @@ void TrialRunner::look_for_progress(uint64_t id) {
     std::string reason =
         fmt::format("no new output or file for {} (--no-progress-timeout)", format_duration(patience_with(trial)));
     if (const auto lock = build_lock_before(trial.facts.trial_dir / kCommandFile, options_.environment)) {
-      reason += fmt::format("; it may wait for {}, which a build that was ended has left: remove it", lock->string());
+      reason +=
+          fmt::format("; it may wait for the lock {}, which an ended build left: remove this file", lock->string());
     }
     return time_out(id, std::move(reason));
   }

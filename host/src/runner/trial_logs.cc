@@ -94,10 +94,8 @@ void read_rank_logs(const fs::path& trial_dir, bool expected, TrialLogs& into) {
   const size_t share = files.empty() ? 0 : std::clamp(kRankBytes / files.size(), kLeastRankBytes, kStreamBytes);
   for (const fs::path& file : files) read_log(trial_dir, file, share, into);
   if (expected && files.empty()) {
-    into.notes.push_back(
-        fmt::format("no rank's log came to {} in the trial's folder, though the command asks its "
-                    "launcher for them",
-                    kRankLogFolder));
+    into.notes.push_back(fmt::format(
+        "{} in the trial's folder has no rank's log, though the command asks its launcher for them", kRankLogFolder));
   }
 }
 

@@ -344,10 +344,10 @@ void TrialRunner::watch_port(const TrialEnd& end, const std::vector<Slot>& slots
   if (end.taken_port == TakenPort::unnamed && ++unnamed_ports_ < 2) return;
   one_at_a_time_ = true;
   if (!on_notice) return;
-  on_notice(
-      fmt::format("trials run one at a time from now on: trial {} found the port taken that its script chooses, while "
-                  "another trial ran; let the script take MASTER_PORT, and they run side by side",
-                  end.id));
+  on_notice(fmt::format(
+      "trials run one at a time from now on: the script of trial {} chooses its port itself, and another trial "
+      "had this port; let the script use MASTER_PORT, and trials can run side by side",
+      end.id));
 }
 
 void TrialRunner::watch_slots(const TrialEnd& end, const std::vector<Slot>& slots, bool host_failed) {

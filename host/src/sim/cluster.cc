@@ -56,7 +56,7 @@ StepTime with_noise(StepTime t, const Scenario& scenario, uint64_t seed) {
 SimulatedRun ClusterSurface::out_of_memory(double wanted_bytes) const {
   SimulatedRun run;
   run.outcome = Outcome::out_of_memory;
-  run.reason = fmt::format("out of memory: {} wanted, {} there", format_size(wanted_bytes),
+  run.reason = fmt::format("out of memory: {} needed, {} available", format_size(wanted_bytes),
                            format_size(scenario_.cluster.device_memory));
   run.device_memory_bytes = static_cast<uint64_t>(scenario_.cluster.device_memory);
   return run;

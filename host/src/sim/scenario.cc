@@ -45,7 +45,7 @@ Model read_model(const Json& json, const std::string& source) {
   model.num_params = by_size ? num_params : transformer_params(model.shape, vocab);
   const double expected = transformer_params(model.shape, model.vocab);
   if (std::abs(model.num_params / expected - 1) > 0.1) {
-    section.wrong("num_params", fmt::format("is {}, but the shape has {}: give only one of them, or mend the other",
+    section.wrong("num_params", fmt::format("is {}, but the shape has {}: give only one of them, or correct one",
                                             Json(model.num_params).dump(), Json(std::round(expected)).dump()));
   }
   return model;

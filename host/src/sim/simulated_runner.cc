@@ -100,7 +100,7 @@ TrialEnd SimulatedRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::
     end.exit_code = 1;
     end.last_line = end.reason;
   }
-  if (!(run.seconds >= 0)) throw Error(fmt::format("its length is {} s", run.seconds));
+  if (!(run.seconds >= 0)) throw Error(fmt::format("its duration is {} s", run.seconds));
   const std::chrono::duration<double> seconds(std::min(run.seconds, kLongestSeconds));
   length = std::chrono::duration_cast<Loop::Clock::duration>(seconds);
   const int steps = options_.end_profile_step + 1;

@@ -51,7 +51,7 @@ void check_column(const std::string& name, const std::string& file) {
   own.insert(own.end(), std::begin(kOther), std::end(kOther));
   std::string nearest(nearest_name(name, own, slip_tolerance(name)));
   if (nearest.empty()) nearest = unknown.front().suggestion;
-  const std::string remedy = nearest.empty() ? "it is neither a metric nor a key of DeepSpeed's, see docs/simulator.md"
+  const std::string remedy = nearest.empty() ? "it is neither a metric nor a key of DeepSpeed (docs/simulator.md)"
                                              : fmt::format("did you mean '{}'?", nearest);
   throw Error(fmt::format("{}: unknown column '{}': {}", file, name, remedy));
 }
@@ -66,7 +66,7 @@ std::string normal(const Json& value) { return config::identity(Json{{"v", value
 
 double number_of(const std::string& cell, const std::string& where) {
   const std::optional<double> value = parse_number(cell);
-  if (!value || *value < 0) throw Error(fmt::format("{}: '{}' is no number that is not negative", where, cell));
+  if (!value || *value < 0) throw Error(fmt::format("{}: '{}' is no number of at least 0", where, cell));
   return *value;
 }
 
@@ -135,13 +135,14 @@ int64_t micro_batch_of(const SimulatedTrial& trial) { return trial.config.value(
 
 TraceSurface::TraceSurface(std::string_view text, const std::string& file) {
   const std::vector<std::vector<std::string>> lines = parse_csv(text, file);
-  if (lines.size() < 2) throw Error(file + ": it has no trials: a line of column names and a line a trial are needed");
+  if (lines.size() < 2)
+    throw Error(file + ": it has no trials: it needs a line of column names and a line for each trial");
   const std::vector<std::string>& header = lines.front();
   for (const std::string& name : header) {
     check_column(name, file);
     const bool own = is_one_of(kMeasured, name) || is_one_of(kOther, name);
     if (std::count(header.begin(), header.end(), name) > 1) {
-      throw Error(fmt::format("{}: the column '{}' is there twice", file, name));
+      throw Error(fmt::format("{}: the column '{}' appears twice", file, name));
     }
     if (!own && name != kStageKey && name != config::kMicroBatchKey) keys_.push_back(name);
   }
@@ -200,7 +201,7 @@ void TraceSurface::check(const std::string& file) const {
     return row.model_info && row.outcome == Outcome::completed && row.metrics.contains("num_params");
   });
   if (!sized) {
-    throw Error(file + ": no trial tells the model's size: one with model_info 1 and num_params is needed");
+    throw Error(file + ": no trial has the model's size: add one with model_info 1 and num_params");
   }
   if (metrics().empty()) throw Error(file + ": no completed trial has a metric");
 }
@@ -340,7 +341,7 @@ SimulatedRun TraceSurface::beyond(const Group& group, const TraceRow* largest, c
   SimulatedRun run;
   run.outcome = Outcome::out_of_memory;
   run.seconds = largest->seconds.value_or(kUsualSeconds);
-  run.reason = "beyond what was recorded: by the model's activations it does not fit";
+  run.reason = "no trial of this size was recorded, and the model's activations do not fit";
   return run;
 }
 

@@ -156,7 +156,7 @@ void limit(std::vector<Slot>& slots, const SlotRequest& request) {
 
 std::vector<Slot> find_slots(const Devices& devices, const SlotRequest& request, std::vector<std::string>& notices) {
   if (!request.include.empty() && !request.exclude.empty()) {
-    throw Error("--include and --exclude are both given: keep one, as DeepSpeed's launcher wants it");
+    throw Error("--include and --exclude are both given: keep one, as for DeepSpeed's launcher");
   }
   const bool including = !request.include.empty();
   const std::string option = including ? "--include" : "--exclude";

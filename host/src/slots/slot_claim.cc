@@ -101,7 +101,7 @@ std::optional<std::string> SlotClaim::notice_of_others() const {
   if (names.empty()) return std::nullopt;
   return fmt::format(
       "another study runs on {} {} too (process {}): trials of both slow each other down and share the memory, so no "
-      "figure is right; end one of them, or give each devices of its own (--include, or the visibility variable)",
+      "metric is right; end one of them, or give each its own devices (--include, or the visibility variable)",
       names.size() == 1 ? "device" : "devices", fmt::join(names, ", "), fmt::join(processes, ", "));
 }
 

@@ -112,8 +112,8 @@ bool is_allocation_over(const std::string& job, const Environment& environment) 
 Allocation find_allocation(const Environment& environment) {
   if (!is_in_allocation(environment)) {
     throw Error(
-        "--runner pilot runs trials in a Slurm allocation, and this program is in none (no SLURM_JOB_ID): get one with "
-        "salloc or sbatch, or take --runner slurm for one job a trial");
+        "--runner pilot runs trials in a Slurm allocation, but this program is not in one (no SLURM_JOB_ID): get one "
+        "with salloc or sbatch, or use --runner slurm for one job per trial");
   }
   require_slurm({"srun", "scontrol", "scancel"}, environment, "--runner pilot");
   const Environment clean = without_slurm_variables(environment);
@@ -121,7 +121,7 @@ Allocation find_allocation(const Environment& environment) {
   if (parse_slurm_version(version.out) < std::make_pair(20, 11)) {
     throw Error(
         fmt::format("--runner pilot needs Slurm 20.11 or later for steps that share a node, and srun says '{}': "
-                    "take --runner slurm",
+                    "use --runner slurm",
                     version.last_word()));
   }
   Allocation allocation = parse_allocation(show_job(*get_variable(environment, "SLURM_JOB_ID"), clean));

@@ -151,7 +151,7 @@ void JobEngine::handle_submission(uint64_t id, const ToolOutput& output) {
     return ask_soon();
   }
   EngineEnd refused;
-  refused.verdict = Verdict{Outcome::failed, "Slurm did not take its job: " + words, false};
+  refused.verdict = Verdict{Outcome::failed, "Slurm refused its job: " + words, false};
   end(id, refused);
 }
 
@@ -206,7 +206,7 @@ void JobEngine::ask() {
 void JobEngine::handle_answer(const ToolOutput& output) {
   if (!output.ok) {  // nothing is known, so nothing has failed
     if (!std::exchange(complained_, true)) {
-      on_notice("Slurm does not answer: " + output.last_word() + "; jobs go on, and it is asked again");
+      on_notice("Slurm does not answer: " + output.last_word() + "; jobs continue, and dsat asks again");
     }
     interval_ = std::min(kLongestBackOff, interval_ * 2);
   } else {
@@ -281,7 +281,7 @@ void JobEngine::note_never(Job& job) {
     job.never_since = loop_.now();
     if (!may_pass(*job.last) || std::exchange(reported_never_, true)) return;
     const double minutes = std::chrono::duration<double, std::ratio<60>>(options_.never_patience).count();
-    on_notice(fmt::format("{}; it waits {:.3g} min more, since nodes may come back", never, minutes));
+    on_notice(fmt::format("{}; it waits {:.3g} min longer, since nodes may come back", never, minutes));
   }
 }
 

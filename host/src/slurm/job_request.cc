@@ -136,7 +136,8 @@ std::string slurm_time(const std::string& text) {
   } catch (const Error&) {
     // The text has neither Slurm's form nor ours; reported below.
   }
-  throw Error(fmt::format("--job-time {}: no time limit: write minutes (30), 1:30:00, 2-12 (days-hours) or 90m", text));
+  throw Error(
+      fmt::format("--job-time {}: not a time limit: write minutes (30), 1:30:00, 2-12 (days-hours) or 90m", text));
 }
 
 void check_jobs(const JobRequest& request, const std::vector<TrialShape>& shapes, const Environment& environment) {
@@ -150,9 +151,9 @@ void check_jobs(const JobRequest& request, const std::vector<TrialShape>& shapes
     const std::string reason = refusal(output);
     const std::string words = fmt::format("{}", fmt::join(options, " "));
     if (may_pass(output.err + output.out)) {
-      throw Error(fmt::format("--runner slurm: the controller cannot be asked now: {} (sbatch {})", reason, words));
+      throw Error(fmt::format("--runner slurm: the controller does not answer now: {} (sbatch {})", reason, words));
     }
-    throw Error(fmt::format("--runner slurm: Slurm refuses such a job: {} (sbatch {})", reason, words));
+    throw Error(fmt::format("--runner slurm: Slurm refuses a trial's job: {} (sbatch {})", reason, words));
   }
 }
 

@@ -118,8 +118,8 @@ std::string never_starts(const JobState& job) {
   const bool never = is_one_of(reason, kNever) || may_pass(job) || has_one_of(reason, kNeverPart);
   if (!never) return "";
   if (reason.rfind("launch_failed", 0) == 0) {
-    return fmt::format("its job {} could not be launched on its node, as by a failed prolog; Slurm holds it back",
-                       job.id);
+    return fmt::format(
+        "its job {} could not be launched on its node (for example, a prolog failed), and Slurm holds it", job.id);
   }
   return fmt::format("its job {} can never start: Slurm gives {} as the reason", job.id, job.reason);
 }
@@ -140,7 +140,7 @@ std::optional<Verdict> verdict_of(const JobState& job, const std::string& words)
   }
   // The limit of jobacct_gather leaves another state.
   if (job.state == "OUT_OF_MEMORY" || is_memory_kill(words)) {
-    return says(Outcome::out_of_memory, false, "took more host memory than it may (Slurm: out of memory)");
+    return says(Outcome::out_of_memory, false, "used more host memory than it may (Slurm: out of memory)");
   }
   if (job.state == "NODE_FAIL") return says(Outcome::failed, true, "lost its node (Slurm: NODE_FAIL)");
   if (job.state == "BOOT_FAIL") return says(Outcome::failed, true, "lost its node (Slurm: BOOT_FAIL)");

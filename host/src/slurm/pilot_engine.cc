@@ -131,8 +131,9 @@ std::optional<std::vector<Slot>> PilotEngine::take(const TrialShape& shape) {
   if (slots) {
     begun_[key_of(*slots)] = loop_.now();
   } else if (!retired_.empty() && begun_.empty()) {
-    throw internal_error(fmt::format("nodes of the allocation failed ({}), and those that are left cannot hold a trial",
-                                     fmt::join(retired_, ", ")));
+    throw internal_error(
+        fmt::format("nodes of the allocation failed ({}), and the other nodes have no room for a trial",
+                    fmt::join(retired_, ", ")));
   }
   return slots;
 }
@@ -159,7 +160,7 @@ std::vector<const AllocationNode*> PilotEngine::nodes_of(const Launch& launch) c
   for (const AllocationNode& node : pilot_.allocation.nodes) {
     if (hosts.count(node.name) != 0) nodes.push_back(&node);
   }
-  if (nodes.size() != hosts.size()) throw internal_error("a trial has a node that its allocation has not");
+  if (nodes.size() != hosts.size()) throw internal_error("a trial has a node that is not in its allocation");
   return nodes;
 }
 
@@ -281,13 +282,13 @@ void PilotEngine::explain(const RemoteTrial& trial, EngineEnd& end) {
     end.verdict = Verdict{Outcome::failed, "its node failed", true};
   } else if (is_memory_kill(words)) {
     end.verdict =
-        Verdict{Outcome::out_of_memory, "its step took more host memory than it may (Slurm: out of memory)", false};
+        Verdict{Outcome::out_of_memory, "its step used more host memory than it may (Slurm: out of memory)", false};
   } else if (const auto status = status_of_first_task(words)) {
     end.exit = {*status, 0};  // the task failed by itself, and Slurm ended the others
   } else if (has("CANCELLED") && close_if_allocation_is_over()) {
     end.verdict = Verdict{Outcome::failed, "its allocation is over", true};
   } else if (has("DUE TO TIME LIMIT")) {
-    end.verdict = Verdict{Outcome::timed_out, "its step reached a time limit of Slurm's", false};
+    end.verdict = Verdict{Outcome::timed_out, "its step reached a time limit of Slurm", false};
   } else if (has("CANCELLED")) {
     end.verdict = Verdict{Outcome::failed, "its step was cancelled by someone else", false};
   }

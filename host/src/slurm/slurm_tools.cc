@@ -119,8 +119,8 @@ void require_slurm(const std::vector<std::string>& commands, const Environment& 
   for (const std::string& command : commands) {
     if (find_program(command, "/", environment).ok()) continue;
     throw Error(
-        fmt::format("{} needs Slurm, and PATH has no {}: run it on a machine of the cluster (its login node), "
-                    "or leave --runner out and trials run on this machine",
+        fmt::format("{} needs Slurm, and PATH has no {}: run dsat on a machine of the cluster (a login node), "
+                    "or leave out --runner to run trials on this machine",
                     why, command));
   }
 }

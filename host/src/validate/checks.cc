@@ -19,7 +19,7 @@ CheckContext context_of(const Json& request, const Check& check, std::function<v
   for (PluginInfo& info : PluginLibrary::load(context.file)->describe()) {
     if (info.id == id && info.kind == kind) context.plugin = std::move(info);
   }
-  if (!context.plugin.library) throw Error("it is not offered any more");
+  if (!context.plugin.library) throw Error("the library no longer offers it");
   return context;
 }
 

@@ -55,8 +55,9 @@ std::string oddity_of(const Json& option, const std::string& role, const std::ve
   const std::string name = option["name"];
   if (option.value("help", "").empty()) return fmt::format("option '{}' has no help", name);
   if (std::find(host_options.begin(), host_options.end(), name) != host_options.end()) {
-    return fmt::format("option '{0}' is one of dsat-host's own: people have to type --{1}.{0}; give it another name",
-                       name, role);
+    return fmt::format(
+        "option '{0}' is one of dsat-host's own: people would have to type --{1}.{0}; give it another name", name,
+        role);
   }
   for (const auto& member : option.items()) {
     const bool known = std::any_of(std::begin(kOptionMembers), std::end(kOptionMembers),
@@ -77,7 +78,7 @@ CheckOutcome check_described(const std::vector<PluginInfo>& all, const std::vect
   }
   for (const PluginInfo& plugin : all) {
     if (plugin.id.find('.') == std::string::npos) {
-      return warned(fmt::format("the id '{0}' could be anybody's: call it YOURS.{0}", plugin.id));
+      return warned(fmt::format("the id '{0}' is not unique: call it YOURS.{0}", plugin.id));
     }
     if (plugin.version.empty() || plugin.summary.empty()) return warned(plugin.id + ": no version, or no summary");
     const char* role = plugin.kind == PluginKind::searcher ? "searcher" : "profiler";
@@ -126,7 +127,7 @@ CheckOutcome check_loading(const CheckContext& context) {
   context.doing("it is loaded");
   const auto library = PluginLibrary::load(context.file);
   if (library->entry().struct_size != sizeof(dsat_plugin_entry)) {
-    return failed(fmt::format("its entry point says struct_size {}, it is {} in every version",
+    return failed(fmt::format("its entry point says struct_size {}, but every version has {}",
                               library->entry().struct_size, sizeof(dsat_plugin_entry)));
   }
   if (library->entry().abi_minor > DSAT_ABI_MINOR) {

@@ -49,7 +49,7 @@ class Practice {
     doing_("");
     const bool more = bench_.step();
     throw_error();
-    if (++steps_ > kMostSteps) throw Error(fmt::format("it does not come to an end: {} trials have ended", kMostSteps));
+    if (++steps_ > kMostSteps) throw Error(fmt::format("it does not finish: {} trials have ended", kMostSteps));
     return more;
   }
   std::vector<std::string> run() {
@@ -171,7 +171,7 @@ CheckOutcome check_determinism(const CheckContext& context) {
     ops = practice.run();
   }
   const std::string differs = difference(runs[0], runs[1]);
-  if (!differs.empty()) return failed("the same events get other answers: " + differs);
+  if (!differs.empty()) return failed("the same events get different answers: " + differs);
   return {CheckStatus::passed, "", digest(runs[0])};
 }
 
@@ -197,7 +197,7 @@ CheckOutcome check_state(const CheckContext& context) {
     }
     const std::string differs = difference(whole, after.bench().ops());
     if (!differs.empty())
-      return failed(fmt::format("restored after {} trials it goes another way: {}", steps, differs));
+      return failed(fmt::format("restored after {} trials, it answers differently: {}", steps, differs));
   }
   return {};
 }

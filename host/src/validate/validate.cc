@@ -55,7 +55,7 @@ class Validation {
     if (again.result.status > CheckStatus::warned) return again;
     if (again.digest != verdict.digest) {
       verdict.result.status = CheckStatus::failed;
-      verdict.result.reason = "the same events get other answers in another process";
+      verdict.result.reason = "the same events get different answers in another process";
     }
     return verdict;
   }

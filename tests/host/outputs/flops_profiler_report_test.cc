@@ -9,6 +9,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr const char* kOlder =
@@ -136,22 +137,22 @@ TEST(FlopsReport, WarnsOfABatchSizeThatIsNotTheConfigurations) {
 
 TEST(FlopsReport, SaysWhatIsMissing) {
   const std::string torn(kNewer, 600);
-  EXPECT_THAT(error_in(torn), HasSubstr("r.txt is no whole report"));
-  EXPECT_THAT(error_in(""), HasSubstr("no whole report"));
+  EXPECT_THAT(error_in(torn), AllOf(HasSubstr("r.txt"), HasSubstr("incomplete")));
+  EXPECT_THAT(error_in(""), HasSubstr("incomplete"));
   EXPECT_THAT(error_in(without(kNewer, "bwd latency")), HasSubstr("set wall_clock_breakdown to true"));
-  EXPECT_THAT(error_in(without(kNewer, "fwd latency")), HasSubstr("tells no fwd latency"));
+  EXPECT_THAT(error_in(without(kNewer, "fwd latency")), HasSubstr("fwd latency"));
   const std::string no_params = without(without(kNewer, "params per GPU"), "params of model");
-  EXPECT_THAT(error_of([&] { read_flops_model_info(no_params, "r.txt"); }), HasSubstr("tells no params per GPU"));
+  EXPECT_THAT(error_of([&] { read_flops_model_info(no_params, "r.txt"); }), HasSubstr("params per GPU"));
 }
 
 TEST(FlopsReport, SenselessValuesAreAsGoodAsMissing) {
   std::string text(kNewer);
   text.replace(text.find("1.5 s"), 5, "nan s");
-  EXPECT_THAT(error_in(text), HasSubstr("tells no fwd latency"));
+  EXPECT_THAT(error_in(text), HasSubstr("fwd latency"));
   text.replace(text.find("nan s"), 5, "-15 s");
-  EXPECT_THAT(error_in(text), HasSubstr("tells no fwd latency"));
+  EXPECT_THAT(error_in(text), HasSubstr("fwd latency"));
   text.replace(text.find("-15 s"), 5, "15 ly");
-  EXPECT_THAT(error_in(text), HasSubstr("tells no fwd latency"));
+  EXPECT_THAT(error_in(text), HasSubstr("fwd latency"));
 }
 
 TEST(FlopsReport, IsAskedForByTheConfiguration) {

@@ -36,7 +36,7 @@ class IsolatedStrategyTest : public StudyTest {
     restarts_ = 0;
     return IsolatedStrategy::create(info, options, 42, apart_, [this](int, std::string_view line) {
       log_.emplace_back(line);
-      restarts_ += line.find("it is started again") != std::string_view::npos ? 1 : 0;
+      restarts_ += line.find("; restart ") != std::string_view::npos ? 1 : 0;
       if (restarts_ > 2 * kMostRestarts) throw Error(DSAT_INTERNAL, "it is started for ever");
     });
   }
@@ -114,7 +114,7 @@ TEST_F(IsolatedStrategyTest, AProcessThatIsLostOnceIsReplacedAndGoesOn) {
     const auto strategy = defective(defect);
     EXPECT_EQ(up_to_the_defect(*strategy), "[]");
     EXPECT_THAT(handle(*strategy, StrategyEvent::Kind::exited, 1), HasSubstr("\"trial\":2")) << defect;
-    EXPECT_THAT(log_, ::testing::Contains(HasSubstr("it is started again (1 of 3)")));
+    EXPECT_THAT(log_, ::testing::Contains(HasSubstr("restart 1 of 3")));
   }
 }
 
@@ -122,7 +122,7 @@ TEST_F(IsolatedStrategyTest, AProcessThatIsLostEveryTimeEndsWithPluginAndCall) {
   const auto strategy = defective("exit3");
   EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL),
               AllOf(HasSubstr("plugin defective: on_result of trial 1: its process ended with exit status 3"),
-                    HasSubstr("started again 3 times")));
+                    HasSubstr("restarted 3 times")));
 }
 
 TEST_F(IsolatedStrategyTest, ATrialThatMakesNoSenseIsAskedForInVain) {
@@ -166,7 +166,7 @@ TEST_F(IsolatedStrategyTest, OneThatDecidesOtherwiseWhenItsEventsAreReplayedEnds
   ASSERT_EQ(children_of(getpid()).size(), 1u);
   kill(children_of(getpid())[0], SIGKILL);
   EXPECT_THAT(error_of([&] { handle(*strategy, StrategyEvent::Kind::result, 0); }, DSAT_INTERNAL),
-              HasSubstr("it answers otherwise when it is started again"));
+              HasSubstr("not deterministic"));
 }
 
 TEST_F(IsolatedStrategyTest, ThePluginIsDestroyedBeforeItsProcessEnds) {

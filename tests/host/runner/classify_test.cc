@@ -185,7 +185,7 @@ TEST_F(Classify, ALaunchersStatusNamesTheSignalOfTheRank) {
   EXPECT_EQ(end().reason, "exit status 247: a rank was killed by signal 9 (Killed)");
   facts_.launcher = Launcher::none;
   facts_.exit = {139, 0};
-  EXPECT_EQ(end().reason, "exit status 139: it was killed by signal 11 (Segmentation fault)");
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("exit status 139"), HasSubstr("signal 11 (Segmentation fault)")));
 }
 
 // As torchrun of torch 1.13 fails on Python 3.11, and as it reports a script that failed.
@@ -239,12 +239,10 @@ TEST_F(Classify, AScriptThatGoesOnFromACheckpointPassesTheWindow) {
   }
   write_text(dir() / kStdoutFile, log);
   facts_.timed_out = "ran longer than 30 min";
-  EXPECT_THAT(end().reason,
-              HasSubstr("ran longer than 30 min; it goes on from a checkpoint, beyond the start of the profile window "
-                        "(step 3)"));
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("30 min"), HasSubstr("checkpoint"), HasSubstr("step 3")));
   facts_.timed_out.clear();
   facts_.exit = {0, 0};
-  EXPECT_THAT(end().reason, AllOf(StartsWith("it goes on from a checkpoint"), HasSubstr("--trial-cwd copy")));
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("checkpoint"), HasSubstr("--trial-cwd copy")));
   EXPECT_TRUE(end().from_checkpoint);
   facts_.model_info = true;
   EXPECT_THAT(end().reason, Not(HasSubstr("checkpoint")));
@@ -275,7 +273,7 @@ TEST_F(Classify, ACheckpointWithinTheWindowLeavesDeepSpeedWithoutItsFlops) {
                                                 step));
   };
   steps_from(5);
-  EXPECT_THAT(end().reason, AllOf(HasSubstr("it goes on from a checkpoint"), HasSubstr("(exit status 1)")));
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("checkpoint"), HasSubstr("(exit status 1)")));
   EXPECT_TRUE(end().from_checkpoint);
   steps_from(1);
   EXPECT_THAT(end().reason, StartsWith("exit status 1: AttributeError")) << "its model is never called, say";
@@ -342,7 +340,7 @@ TEST_F(Classify, SaysInOneLineWhatCouldNotBeRead) {
   EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("stdout.log has 10.7 GB: only its end was read")));
   std::filesystem::resize_file(dir() / kStdoutFile, 0);
   facts_.expects_rank_logs = true;
-  EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("no rank's log came to rank_logs")));
+  EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("rank_logs")));
   metrics_are(good_);
   EXPECT_EQ(end().outcome, Outcome::completed);
 }

@@ -255,7 +255,7 @@ TEST(AddToEnd, MissingRanksAreNamed) {
   report.world_size = 4;
   add_to_end(report, end);
   EXPECT_EQ(end.peak_bytes, 700u);
-  EXPECT_THAT(end.warnings, ElementsAre("memory probe: 2 of 4 ranks left a file; the peak is the largest of theirs"));
+  EXPECT_THAT(end.warnings, ElementsAre(HasSubstr("2 of 4 ranks")));
 }
 
 class HookTest : public RunnerTest {

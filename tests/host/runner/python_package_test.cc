@@ -42,7 +42,7 @@ TEST_F(PythonPackageTest, OtherHostsHaveACopyInTheRunDirectory) {
 
 TEST_F(PythonPackageTest, WithoutItTrialsRunAllTheSameAndTheReasonIsReported) {
   EXPECT_EQ(find(), fs::path());
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("trials run without dsat's packages for Python")));
+  EXPECT_THAT(notices_, ElementsAre(HasSubstr("determined/__init__.py")));
 }
 
 TEST_F(PythonPackageTest, TheUsersOwnModulesGoFirst) {

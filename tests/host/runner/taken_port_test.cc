@@ -12,6 +12,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -41,15 +42,15 @@ TEST_F(Taken, APortThatTheScriptChoseIsKnownByItsNumber) {
     return end().taken_port;
   };
   EXPECT_EQ(named("The server socket has failed to bind to [::]:29617"), TakenPort::given);
-  EXPECT_EQ(end().reason, "its rendezvous port was taken by another program");
+  EXPECT_THAT(end().reason, HasSubstr("rendezvous port"));
   EXPECT_EQ(named("failed to listen. port: 29617, useIpv6: false"), TakenPort::given);
   for (const char* other : {"The server socket has failed to bind to [::]:29500", "127.0.0.1:12355", "port: 29500,",
                             "localhost:29500", "('127.0.0.1', 29500)"}) {
     EXPECT_EQ(named(other), TakenPort::chosen) << other;
-    EXPECT_EQ(end().reason, "a port that its script chose itself was taken by another program") << other;
+    EXPECT_THAT(end().reason, HasSubstr("port that the script chose")) << other;
   }
   EXPECT_EQ(named("The server socket has failed to listen"), TakenPort::unnamed);
-  EXPECT_EQ(end().reason, "its rendezvous port was taken by another program");
+  EXPECT_THAT(end().reason, HasSubstr("rendezvous port"));
   stderr_is("KeyError: 'port 29500'\n");
   EXPECT_EQ(end().taken_port, TakenPort::none);
 }
@@ -86,7 +87,8 @@ while not os.path.exists("go"): time.sleep(0.01)
 TEST_F(OwnPort, TrialsThatMeetThereRunOneAtATimeFromThenOn) {
   EXPECT_EQ(room(), 2);
   EXPECT_EQ(run(spec(1)).taken_port, TakenPort::chosen) << ends_[1].reason;
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("one at a time from now on: trial 1 found the port taken")));
+  EXPECT_THAT(notices_,
+              ElementsAre(AllOf(HasSubstr("one at a time"), HasSubstr("trial 1 "), HasSubstr("MASTER_PORT"))));
   EXPECT_EQ(room(), 0) << "trial 0 runs";
   go();
   EXPECT_FALSE(wait(0).infrastructure);

@@ -84,7 +84,7 @@ TEST_F(StrategyChecksTest, AStateIsSoundWhateverWasStoppedAndHoweverSoonItFinish
 TEST_F(StrategyChecksTest, AStateThatLacksSomethingIsFoundAndShownWhereTheRunsPart) {
   const CheckOutcome outcome = check_state(context("racer_forgetful"));
   EXPECT_EQ(outcome.status, CheckStatus::failed);
-  EXPECT_THAT(outcome.reason, HasSubstr("restored after 10 trials it goes another way"));
+  EXPECT_THAT(outcome.reason, HasSubstr("restored after 10 trials"));
   EXPECT_THAT(outcome.reason, HasSubstr("races over: 3 and ..."));
   EXPECT_THAT(outcome.reason, HasSubstr("races over: 1"));
 }
@@ -99,7 +99,7 @@ TEST_F(StrategyChecksTest, AStateThatCannotBeSavedIsFound) {
 TEST_F(StrategyChecksTest, AStateWithoutAByteIsAState) {
   const CheckOutcome outcome = check_state(context("racer_speechless"));
   EXPECT_EQ(outcome.status, CheckStatus::failed);
-  EXPECT_THAT(outcome.reason, HasSubstr("it goes another way"));
+  EXPECT_THAT(outcome.reason, HasSubstr("differently"));
   EXPECT_EQ(check_damaged_state(context("racer_speechless")).status, CheckStatus::passed);
 }
 
