@@ -136,7 +136,7 @@ class Resources(HostTest):
             self.refused(["--hostfile", "hosts"], words=words)
         (self.dir / "hosts").write_text("w1 slots=4\nw2 slots=4\n")
         self.refused(["--hostfile", "hosts", "--runner-command", "ssh"],
-                     words=["--runner-command ssh", "names no {host}"])
+                     words=["--runner-command ssh", "{host}"])
         self.refused(["--hostfile", "none"], words=["hostfile", "none"])
 
     def test_bad_filters_and_sizes_are_refused(self):

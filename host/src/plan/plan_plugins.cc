@@ -28,18 +28,18 @@ void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool acce
   const std::string other_way = searches ? fmt::format(", or go on with --searcher {} as a new searcher", file) : "";
   const std::string now = sha256_of_file(then.file);
   if (now.empty()) {
-    throw Error(fmt::format("plugin {}: no such file, or it cannot be read; put it back{}", file,
+    throw Error(fmt::format("plugin {}: no such file, or it cannot be read; restore it{}", file,
                             searches ? ", or go on with another --searcher" : ""));
   }
   if (now != plan.sha256 && !accept_changed) {
     throw Error(
-        fmt::format("plugin {}: is another file than when the study was started ({} {} then); put that one back, take "
-                    "this one with --accept-changed-plugins{}",
+        fmt::format("plugin {}: the file has changed since the study was started (then {} {}); restore it, accept "
+                    "the new one with --accept-changed-plugins{}",
                     file, then.id, then.version, other_way));
   }
   plan.plugin = or_throw(find_strategy(file, then.kind, processes));
   if (plan.plugin.id != then.id) {
-    throw Error(fmt::format("plugin {}: is now {}, the study was started with {}; put that one back{}", file,
+    throw Error(fmt::format("plugin {}: is now {}, but the study was started with {}; restore that one{}", file,
                             plan.plugin.id, then.id, other_way));
   }
   if (now != plan.sha256) plan.sha256 = now;

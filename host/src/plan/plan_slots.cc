@@ -176,19 +176,19 @@ void run_one_at_a_time(const CommandTemplate& command, SlotPlan& plan) {
         place);
   } else if (const std::string starter = command.starts_ranks_at_one_port(); !starter.empty()) {
     reason = fmt::format(
-        "below {} DeepSpeed takes port 29500 in each of them; start the script with deepspeed or "
+        "under {} DeepSpeed uses port 29500 in every trial; start the script with deepspeed or "
         "torchrun, or give deepspeed.init_distributed the trial's MASTER_PORT as distributed_port",
         starter);
   }
   if (reason.empty() && command.fixes_port()) {
     reason =
-        "the script sets MASTER_PORT itself, the same for all of them; have it keep the one that it finds, as "
-        "os.environ.setdefault(\"MASTER_PORT\", ...) does";
+        "the script sets MASTER_PORT itself, the same in every trial; let it keep a given one, as in "
+        "os.environ.setdefault(\"MASTER_PORT\", ...)";
   }
   if (const std::string variable = command.own_visibility(); reason.empty() && !variable.empty()) {
     reason = fmt::format(
-        "the command sets {} itself, the same for all of them; set it before dsat-host, which shares "
-        "its devices out",
+        "the command sets {} itself, the same in every trial; set it before dsat-host, which divides "
+        "its devices",
         variable);
   }
   if (reason.empty()) return;

@@ -53,7 +53,7 @@ void check_keys(const Plan& plan, std::vector<std::string>& notices) {
     } else if (const std::string why = config::why_refused(unknown); !why.empty()) {
       throw Error(fmt::format("{}: {}", plan.config_name(), why));
     } else {
-      notices.push_back(fmt::format("the key '{}' is none of DeepSpeed's: kept as it is", unknown.key));
+      notices.push_back(fmt::format("DeepSpeed has no key '{}': it is kept unchanged", unknown.key));
     }
   }
 }

@@ -126,9 +126,9 @@ void check_prefix(const Plan& plan) {
   const bool has_another =
       std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.host != slots.front().host; });
   if (!has_another || plan.runner_command.find("{host}") != std::string::npos) return;
-  throw Error(
-      fmt::format("--runner-command {}: it names no {{host}}, and there are several hosts: as in 'ssh {{host}}'",
-                  shell_quote(plan.runner_command)));
+  throw Error(fmt::format(
+      "--runner-command {}: it has no {{host}}, but there are several hosts: write for example 'ssh {{host}}'",
+      shell_quote(plan.runner_command)));
 }
 
 }  // namespace

@@ -45,10 +45,10 @@ void leave_out_auto(Plan& plan) {
   collect_auto(plan.base_config, "", keys);
   for (const std::string& key : keys) {
     erase_auto(plan.base_config, key);
-    plan.notices.push_back(fmt::format(
-        R"('{}' is "auto", which only Hugging Face's Trainer and accelerate fill in, and the command shows )"
-        "neither: left out, DeepSpeed's default holds",
-        key));
+    plan.notices.push_back(
+        fmt::format(R"('{}' is "auto", which only Hugging Face's Trainer and accelerate fill in, and the command has )"
+                    "neither: the key is removed, so DeepSpeed's default is used",
+                    key));
   }
 }
 

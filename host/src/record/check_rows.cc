@@ -27,7 +27,7 @@ struct Delivered {
 std::string wrong_with_op(const Op& op, size_t trials) {
   if (op.trial && *op.trial >= trials) return fmt::format("it names trial {}, which is missing", *op.trial);
   const bool needs_trial = (op.kind == Op::Kind::create_trial && !op.refused) || op.kind == Op::Kind::stop_trial;
-  if (needs_trial && !op.trial) return "an op of it names no trial";
+  if (needs_trial && !op.trial) return "an op names no trial";
   if (op.kind == Op::Kind::create_trial && !op.overrides.is_object()) return "an op's overrides are no JSON object";
   if (op.kind == Op::Kind::set_profile && !op.profile.is_object()) return "its profile is no JSON object";
   return "";
@@ -40,11 +40,11 @@ std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& tria
   }
   // The start event of a host's own strategy has a brief, that of a plugin has the study. Both are objects.
   if (event.kind == StrategyEvent::Kind::start) return event.study.is_object() ? "" : "it starts without a study";
-  if (event.trial >= trials.size()) return fmt::format("it tells of trial {}, which is missing", event.trial);
+  if (event.trial >= trials.size()) return fmt::format("it names trial {}, which is missing", event.trial);
   if (event.kind == StrategyEvent::Kind::result)
     return event.metrics.is_object() ? "" : "its metrics are no JSON object";
-  if (event.outcome < 0 || event.outcome > static_cast<int>(Outcome::lost)) return "its outcome is none";
-  if (trials[event.trial].state != TrialState::delivered) return "it tells the end of a trial that is not over";
+  if (event.outcome < 0 || event.outcome > static_cast<int>(Outcome::lost)) return "it has no valid outcome";
+  if (trials[event.trial].state != TrialState::delivered) return "it delivers the end of a trial that is not over";
   if (!delivered.exited.insert(event.trial).second)
     return fmt::format("it delivers the end of trial {} again", event.trial);
   return "";
@@ -65,7 +65,7 @@ std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const st
   Delivered delivered;
   for (const JournalEvent& entry : events) {
     const bool first_is_no_start = entry.seq == 0 && entry.event.kind != StrategyEvent::Kind::start;
-    std::string wrong = first_is_no_start ? "the first one is no start" : wrong_with(entry, trials, delivered);
+    std::string wrong = first_is_no_start ? "the first event is no start" : wrong_with(entry, trials, delivered);
     if (!wrong.empty()) return RowFinding{RowFinding::Of::event, entry.seq, std::move(wrong)};
   }
   return std::nullopt;

@@ -25,8 +25,8 @@ constexpr const char* kFile = "dsat.db";
 constexpr const char* kNewFile = "dsat.db.new";
 constexpr const char* kLogEndings[] = {"-wal", "-shm", "-journal"};
 constexpr const char* kLost =
-    "was deleted or replaced while the study ran; what was found is in best_ds_config.json, if its folder is still "
-    "there";
+    "was deleted or replaced while the study ran; the best configuration is in best_ds_config.json, if its folder "
+    "still exists";
 
 constexpr const char* kSchema = R"(
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -71,8 +71,8 @@ std::unique_ptr<Journal> Journal::create(const fs::path& dir, const std::functio
   std::error_code error;
   if (fs::exists(dir / kFile, error)) {
     throw Error(
-        fmt::format("output directory {}: holds another study; give a fresh --output-dir, or `dsat-host resume` "
-                    "to take it up",
+        fmt::format("output directory {}: holds another study; give a new --output-dir, or continue that study "
+                    "with `dsat-host resume`",
                     dir.string()));
   }
   replace(dir, fill);
@@ -135,8 +135,8 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
     const bool has_log = fs::file_size(dir / (std::string(kFile) + "-wal"), error) > 0 && !error;
     if (mode == Mode::open || (has_log && !journal->lacks_writable_folder())) throw;
     if (has_log) {
-      throw Error(DSAT_INTERNAL, fmt::format("{}: the log beside it (-wal) can be read only where it can be written: "
-                                             "copy the folder to such a place",
+      throw Error(DSAT_INTERNAL, fmt::format("{}: its log (-wal) can be read only in a writable folder: copy the "
+                                             "folder to such a place",
                                              journal->file_.string()));
     }
     // Read-only media can hold no lock or log file, so the file is opened as immutable.
@@ -173,7 +173,7 @@ void Journal::check_schema(Mode mode) {
   const bool may_be_damaged = mode == Mode::damaged;
   const auto no_journal = [this] {
     return Error(file_.string() +
-                 ": is no journal of a study; if it was one, `dsat-host check DIR --repair` may mend it");
+                 ": is no journal of a study; if it was one, `dsat-host check DIR --repair` may repair it");
   };
   {
     Statement tables(*this, "SELECT 1 FROM sqlite_master WHERE name = 'meta'");
@@ -236,7 +236,7 @@ void Journal::fail(const std::string& doing) {
   const char* remedy = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR ? kRepairRemedy
                        : code == SQLITE_BUSY || code == SQLITE_LOCKED
                            ? "end the program that holds it, then `dsat-host resume`"
-                           : "free space or mend the file system, then `dsat-host resume`";
+                           : "free space or repair the file system, then `dsat-host resume`";
   error_ = fmt::format("journal {}: {}: {}; {}", file_.string(), doing, sqlite3_errmsg(db_), remedy);
 }
 

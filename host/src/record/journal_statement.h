@@ -63,7 +63,7 @@ class Journal::Statement {
   // Integers in the journal are counts, sizes and ids; all others are damage.
   uint64_t count_at(int column, const char* name, uint64_t most = INT64_MAX) const {
     if (sqlite3_column_type(raw_, column) == SQLITE_INTEGER && get_integer(column) <= most) return get_integer(column);
-    throw Error(DSAT_DATA_LOSS, fmt::format("its {} is no number that can be", name));
+    throw Error(DSAT_DATA_LOSS, fmt::format("its {} is not a possible number", name));
   }
   std::optional<uint64_t> optional_count_at(int column, const char* name) const {
     return is_null(column) ? std::nullopt : std::optional<uint64_t>(count_at(column, name));

@@ -18,7 +18,7 @@ BestRecord best_from_json(const Json& json, const std::filesystem::path& file) {
     return {config::whole_number<uint64_t>(json.at("trial")), json.at("config"), json.at("metrics"),
             json.at("metric").get<double>(), json.at("why").get<std::string>()};
   } catch (const std::exception&) {
-    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its best configuration: is damaged", file.string()));
+    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its best configuration is damaged", file.string()));
   }
 }
 
@@ -39,7 +39,7 @@ Gain gain_from_json(const Json& json, const std::filesystem::path& file) {
             side("of_own"),
             config::whole_number<int>(json.at("left_out"))};
   } catch (const std::exception&) {
-    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its gain: is damaged", file.string()));
+    throw Error(DSAT_INTERNAL, fmt::format("journal {}: its gain is damaged", file.string()));
   }
 }
 

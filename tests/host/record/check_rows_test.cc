@@ -98,19 +98,19 @@ TEST(CheckRows, TheEndOfATrialThatIsAskedForIsDelivered) {
 
 TEST(CheckRows, TheFirstEventIsAStart) {
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[0].event.kind = StrategyEvent::Kind::result; }),
-            "event 0: the first one is no start");
+            "event 0: the first event is no start");
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[0].event.study = Json::array(); }),
             "event 0: it starts without a study");
 }
 
 TEST(CheckRows, AnEventTellsOfATrialThatIsThereAndOver) {
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.trial = 7; }),
-            "event 3: it tells of trial 7, which is missing");
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.outcome = 99; }), "event 3: its outcome is none");
+            "event 3: it names trial 7, which is missing");
+  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.outcome = 99; }), "event 3: it has no valid outcome");
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[1].event.metrics = 5; }),
             "event 1: its metrics are no JSON object");
   EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].state = TrialState::ended; }),
-            "event 3: it tells the end of a trial that is not over");
+            "event 3: it delivers the end of a trial that is not over");
 }
 
 TEST(CheckRows, AnEndIsDeliveredOnce) {
@@ -123,7 +123,7 @@ TEST(CheckRows, OpsNameTrialsThatAreThere) {
     return misfit_after([&](Rows& rows) { change(rows.events[2].ops[0]); });
   };
   EXPECT_EQ(with_op([](Op& op) { op.trial = 2; }), "event 2: it names trial 2, which is missing");
-  EXPECT_EQ(with_op([](Op& op) { op.trial.reset(); }), "event 2: an op of it names no trial");
+  EXPECT_EQ(with_op([](Op& op) { op.trial.reset(); }), "event 2: an op names no trial");
   EXPECT_EQ(with_op([](Op& op) { op.trial.reset(), op.refused = true; }), "") << "the limit was reached";
   EXPECT_EQ(with_op([](Op& op) { op.overrides = "text"; }), "event 2: an op's overrides are no JSON object");
   EXPECT_EQ(with_op([](Op& op) { op.kind = Op::Kind::set_profile; }), "event 2: its profile is no JSON object");
