@@ -398,7 +398,7 @@ class Refused(DeepspeedForm):
         for tool in ("python3", "sh", "env"):
             (without_slurm / tool).symlink_to(shutil.which(tool))
         self.environment["PATH"] = "%s:%s" % (FIXTURES / "bin", without_slurm)
-        self.refused([*launch, "--hostfile", "hosts", *self.SCRIPT], "by srun, which PATH does not have")
+        self.refused([*launch, "--hostfile", "hosts", *self.SCRIPT], "srun, which is not in PATH")
 
     def test_a_missing_launcher(self):
         self.write_section()

@@ -156,7 +156,7 @@ class Resources(HostTest):
 
     def test_a_missing_tool_is_named_before_the_first_trial(self):
         (self.bin / "pdsh").unlink()
-        self.refused(["--hostfile", "hosts"], words=["by pdsh, which PATH does not have"])
+        self.refused(["--hostfile", "hosts"], words=["pdsh, which is not in PATH"])
 
     # Sizes that are searched
 
