@@ -53,7 +53,7 @@ class Help(HostTest):
                               text=True, timeout=120)
 
     def offered(self, *form):
-        result = self.host(*form, "--help")
+        result = self.host(*form, "--help", "all")
         self.assert_ok(result)
         options = []
         for name, value in OPTION.findall(result.stdout):
@@ -83,6 +83,25 @@ class Help(HostTest):
                 self.assertIn(result.returncode, (0, 1), result.stderr[-2000:])
                 for folder in ("dsat-results", "elsewhere", "autotuning_results", "autotuning_exps"):
                     shutil.rmtree(self.dir / folder, ignore_errors=True)
+
+    def test_the_help_fits_a_screen_and_names_options_that_there_are(self):
+        everything = self.host("--help", "all").stdout
+        self.assertGreater(len(everything.splitlines()), 80)
+        for words in (["--help"], ["-h"], ["help"]):
+            result = self.host(*words)
+            self.assert_ok(result)
+            lines = result.stdout.splitlines()
+            self.assertLessEqual(len(lines), 40)
+            self.assertLessEqual(max(map(len, lines)), 80)
+            for option in re.findall(r"^  (?:-\w+, )?(--[a-z-]+) ", result.stdout, re.M):
+                self.assertRegex(everything, r"(?m)^  %s\b" % option)
+        self.assertEqual(self.host("help", "all").stdout, everything)
+
+    def test_of_a_searcher_that_is_named(self):
+        own = self.host("--searcher", "asha", "--help").stdout
+        self.assertIn("  --max-rungs ", own)
+        self.assertNotIn("--max-trials", own)
+        self.assertIn("  --max-rungs ", self.host("--searcher", "asha", "--help", "all").stdout)
 
     def test_of_a_plain_command(self):
         command = ["--", "/bin/false", "--deepspeed_config", "ds_config.json", "--batch", "1"]

@@ -13,6 +13,13 @@ namespace dsat::cli {
 namespace {
 
 Option help_option() { return Option::toggle("help", "print this and end").also("-h"); }
+Option help_all_option() {
+  return Option::choice("help", {"all"}, "print the options that most people use, or all, and end")
+      .shown_as("[all]")
+      .taking(Takes::word)
+      .when_repeated(Again::replaces)
+      .also("-h");
+}
 Option json_option(const char* help) { return Option::toggle("json", help); }
 Option quiet_option() { return Option::toggle("quiet", "no progress: warnings, errors and the result only"); }
 Option verbose_option() { return Option::toggle("verbose", "each trial with its peak, reason and note").also("-v"); }
@@ -108,7 +115,7 @@ OptionSet study_option_set(Option runner) {
   set.add_group("Output", {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),
                            quiet_option(), verbose_option(),
                            json_option("the result as one JSON object on standard output; all else on standard error"),
-                           Option::toggle("version", "print the version and end"), help_option()});
+                           Option::toggle("version", "print the version and end"), help_all_option()});
   return set;
 }
 

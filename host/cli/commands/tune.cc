@@ -3,6 +3,7 @@
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
+#include "commands/program_help.h"
 #include "commands/run_study.h"
 #include "commands/subcommand.h"
 #include "commands/tune_as_deepspeed.h"
@@ -20,30 +21,12 @@
 #include "terminal/exit_status.h"
 
 namespace dsat::cli {
-namespace {
-
-constexpr const char* kUsageText =
-    "Usage: dsat-host [options] [--] COMMAND...\n"
-    "       dsat-host --autotuning tune|run [options] SCRIPT ARGS...    (in place of deepspeed --autotuning)\n"
-    "       dsat-host --runner sim --sim FILE [options]\n"
-    "       dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]    (with --help)\n"
-    "       dsat-host resume DIR | show DIR | best DIR | check DIR | report DIR | serve DIR... | export DIR\n"
-    "       dsat-host estimate | plugins | validate FILE    (each with --help)\n"
-    "\n"
-    "Finds the fastest ZeRO configuration of a training command by running short trials of it.\n"
-    "\n"
-    "  dsat-host -- deepspeed train.py --deepspeed_config ds_config.json\n"
-    "\n"
-    "Options end at -- or at the first word that no option takes. Name a searcher to see its own options here.\n"
-    "\n";
-
-}  // namespace
-
 int tune(const Tokens& arguments, Console& console) {
   OptionSet set = tune_options();
   const Preview wanted = preview(set, arguments);
   if (wanted.version) return print_version(console), kBestFound;
-  if (wanted.help && !wanted.searcher && !wanted.profiler) return print_help(kUsageText, set, console), kBestFound;
+  const bool names_plugin = wanted.searcher || wanted.profiler;
+  if (wanted.help && !names_plugin) return print_program_help(set, wanted, console), kBestFound;
 
   const AutotuningChoice autotuning = read_autotuning(arguments, wanted.ds_config, wanted.autotuning);
   const std::optional<TunerChoice> tuner = wanted.searcher ? std::nullopt : searcher_of(autotuning);
@@ -55,7 +38,7 @@ int tune(const Tokens& arguments, Console& console) {
   const auto profiler = host::find_strategy(profiler_name, host::PluginKind::profiler, processes);
   if (!profiler.ok()) return console.error(profiler.status().message()), exit_status(profiler.status());
   add_plugin_options(set, searcher.value(), profiler.value());
-  if (wanted.help) return print_help(kUsageText, set, console), kBestFound;
+  if (wanted.help) return print_program_help(set, wanted, console), kBestFound;
 
   Split parts = read_or_explain(set, processes, [&] { return split(set, arguments, Grammar::command); });
   const Values values(set, parts.options);

@@ -88,8 +88,7 @@ void refuse_unknown_method(const Tokens& tokens) {
   if (!is_experiment(tokens, 1) || word.empty() || word[0] == '-' || word.find('/') != std::string::npos) return;
   if (host::find_program(word, "/", host::current_environment()).ok()) return;
   throw Error(fmt::format(
-      "unknown search method '{}': asha, binary, random or _test, or --searcher NAME behind MODEL_DIR for any other",
-      word));
+      "unknown search method '{}': type asha, binary, random or _test, or --searcher NAME after MODEL_DIR", word));
 }
 
 }  // namespace
@@ -102,6 +101,7 @@ Tokens words_as_options(Tokens arguments) {
   if (arguments.size() == 1 && arguments[0] == "version") return {"--version"};
   if (arguments.empty() || arguments.size() > 2 || arguments[0] != "help") return arguments;
   if (arguments.size() == 1) return {"--help"};
+  if (arguments[1] == "all") return {"--help", "all"};
   return find_sub_command(arguments[1]) != nullptr ? Tokens{arguments[1], "--help"} : arguments;
 }
 
@@ -128,7 +128,7 @@ void check_command(const Split& split) {
   if (is_search_method(word) || is_experiment(split.rest, 0)) {
     throw Error(
         fmt::format("'{0}' begins the experiment form and comes first: type dsat-host {0} ... with the options "
-                    "behind; a program of that name goes after --",
+                    "after it; a program of that name goes after --",
                     word));
   }
   refuse_reserved(split.rest);

@@ -23,7 +23,7 @@ enum class Action {
   validate,
 };
 
-// `help`, `help SUB-COMMAND` and `version` as the options that they mean; all else as it is.
+// Writes `help`, `help all`, `help SUB-COMMAND` and `version` as options; other words stay.
 Tokens words_as_options(Tokens arguments);
 
 // The action of the first argument: a sub-command, or the experiment form if it is a search method or a *.yaml file

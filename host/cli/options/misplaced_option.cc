@@ -32,9 +32,11 @@ std::optional<std::string> notice_of_misplaced_option(const OptionSet& set, cons
     const std::string spelling = word->substr(0, word->find('='));
     if (spelling.rfind("--", 0) != 0) continue;
     const Option* option = set.find_exactly(spelling);
-    if (option == nullptr || option->hidden || option->takes == cli_kit::Takes::nothing) continue;
+    if (option == nullptr || option->hidden) continue;
+    if (option->takes == Takes::nothing || option->takes == Takes::word) continue;
     if (names(script, option->name)) continue;
-    return fmt::format("'{}' stands behind the command and goes to it; options of dsat-host stand before it", spelling);
+    return fmt::format("'{}' stands after the command and goes to it; options of dsat-host stand before the command",
+                       spelling);
   }
   return std::nullopt;
 }

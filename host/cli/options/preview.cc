@@ -14,6 +14,7 @@ Preview preview(const OptionSet& set, const Tokens& arguments, Grammar grammar) 
     if (name == "--ds-config") found.ds_config = value;
     found.autotuning |= name == "--autotuning";
     found.help |= name == "--help";
+    found.help_all |= name == "--help" && value == "all";
     found.version |= name == "--version";
     for (const char* of_processes : {"--isolation", "--plugin-timeout"}) {
       if (name == of_processes) found.plugin_processes.push_back(token);

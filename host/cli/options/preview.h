@@ -15,6 +15,7 @@ struct Preview {
   std::optional<std::string> searcher, profiler, ds_config;
   bool autotuning = false;  // DeepSpeed's form
   bool help = false, version = false;
+  bool help_all = false;    // --help all
   Tokens plugin_processes;  // the options of the processes that plugins run in
 };
 

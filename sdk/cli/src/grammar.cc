@@ -66,6 +66,9 @@ class Walker {
       case Takes::attached:
         if (!spelling.attached) refuse_apart(spelling);
         return valued(spelling.attached.value_or("true"));
+      case Takes::word:
+        if (spelling.attached) return valued(*spelling.attached);
+        return !done() && option.has_word(token()) ? valued(pass()) : Tokens{name};
       case Takes::config_file:
         if (spelling.attached) return valued(*spelling.attached);
         return !done() && ends_in_json(token()) ? valued(pass()) : Tokens{name};
@@ -131,15 +134,14 @@ class Walker {
 
   // Refuses a number that is not among the words. It would begin the user's command, which is certainly a slip.
   Tokens take_words(const Option& option, const Spelling& spelling) {
-    const auto is_word = [&](const std::string& token) {
-      return std::find(option.words.begin(), option.words.end(), token) != option.words.end();
-    };
     const std::string rule = fmt::format("{} takes one or more of {}", display(option), fmt::join(option.words, " "));
-    const auto are_words = [&](const Tokens& parts) { return std::all_of(parts.begin(), parts.end(), is_word); };
+    const auto are_words = [&](const Tokens& parts) {
+      return std::all_of(parts.begin(), parts.end(), [&](const std::string& part) { return option.has_word(part); });
+    };
     if (spelling.attached) {
       const Tokens parts = dsat::split(*spelling.attached, ',');
       if (!are_words(parts)) throw Error(fmt::format("{}, not '{}'", rule, *spelling.attached));
-      if (!done() && is_word(token()) && is_number(token())) {
+      if (!done() && option.has_word(token()) && is_number(token())) {
         throw Error(fmt::format("{0}={1} ends before '{2}': write {0}={1},{2} or {0} {1} {2}", spelling.name,
                                 *spelling.attached, token()));
       }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace dsat::cli_kit {
@@ -101,6 +102,10 @@ Option Option::when_repeated(Again what) && {
 Option Option::hide() && {
   hidden = true;
   return std::move(*this);
+}
+
+bool Option::has_word(const std::string& text) const {
+  return std::find(words.begin(), words.end(), text) != words.end();
 }
 
 std::string display(const Option& option) {

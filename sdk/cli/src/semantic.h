@@ -15,7 +15,7 @@ inline const boost::program_options::value_semantic* semantic(const Option& opti
   if (option.takes == Takes::nothing) return new po::untyped_value(true);
   auto* value = po::value<std::vector<std::string>>();
   value->value_name(option.value_name + (option.default_shown.empty() ? "" : " (=" + option.default_shown + ")"));
-  if (option.takes == Takes::config_file) value->implicit_value({}, "");
+  if (option.takes == Takes::config_file || option.takes == Takes::word) value->implicit_value({}, "");
   return value;
 }
 

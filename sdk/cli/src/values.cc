@@ -18,10 +18,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-bool is_word(const Option& option, const std::string& text) {
-  return std::find(option.words.begin(), option.words.end(), text) != option.words.end();
-}
-
 void check(const Option& option, const std::string& text) {
   const std::string shown = display(option);
   switch (option.kind) {
@@ -31,7 +27,7 @@ void check(const Option& option, const std::string& text) {
       if (text.empty()) throw Error(shown + " is empty: name a path");
       break;
     case ValueKind::integer:
-      if (!is_word(option, text)) read_integer(shown, text, option.low, option.high, option.words);
+      if (!option.has_word(text)) read_integer(shown, text, option.low, option.high, option.words);
       break;
     case ValueKind::number:
       read_number(shown, text, option.low);

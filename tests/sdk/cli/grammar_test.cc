@@ -50,6 +50,14 @@ TEST(SharedGrammar, AConfigFileEndsInJson) {
   EXPECT_THAT(shared({"--deepspeed=c"}).options, ElementsAre("--deepspeed=c"));
 }
 
+TEST(CommandGrammar, AWordOfItsOwnMayFollowASwitch) {
+  OptionSet set;
+  set.add_group("", {Option::choice("help", {"all"}, "").taking(Takes::word)});
+  EXPECT_THAT(split(set, {"--help", "all", "train"}, Grammar::command).options, ElementsAre("--help=all"));
+  EXPECT_THAT(split(set, {"--help", "train"}, Grammar::command).options, ElementsAre("--help"));
+  EXPECT_THAT(split(set, {"--help=all"}, Grammar::command).options, ElementsAre("--help=all"));
+}
+
 TEST(CommandGrammar, AFlagsValueThatStandsApartIsRefused) {
   OptionSet set;
   set.add_group("Plugin", {Option::text("sparse", "[=BOOL]", "").taking(Takes::attached)});

@@ -63,6 +63,7 @@ TEST(ActionOf, AMisspeltSubCommandIsNoProgram) {
 
 TEST(WordsAsOptions, HelpAndVersionAreThoseOfTheOptions) {
   EXPECT_EQ(words_as_options({"help"}), Tokens{"--help"});
+  EXPECT_EQ(words_as_options({"help", "all"}), (Tokens{"--help", "all"}));
   EXPECT_EQ(words_as_options({"help", "show"}), (Tokens{"show", "--help"}));
   EXPECT_EQ(words_as_options({"version"}), Tokens{"--version"});
   for (const Tokens& other : {Tokens{"--", "help"}, Tokens{"help", "train.py"}, Tokens{"version", "x"}, Tokens{}}) {

@@ -27,6 +27,16 @@ TEST(Preview, SaysWhatAPluginsProcessMayTakeBeforeOneIsLoaded) {
   EXPECT_EQ(processes.isolation, host::Isolation::process);
 }
 
+TEST(Preview, TellsTheWholeHelpFromTheShortOne) {
+  for (const Grammar grammar : {Grammar::command, Grammar::operands}) {
+    EXPECT_TRUE(preview(tune_options(), {"--help", "all"}, grammar).help_all);
+    EXPECT_TRUE(preview(tune_options(), {"--searcher", "x", "-h", "all"}, grammar).help_all);
+    EXPECT_FALSE(preview(tune_options(), {"--help"}, grammar).help_all);
+    EXPECT_TRUE(preview(tune_options(), {"--help", "train"}, grammar).help);
+  }
+  EXPECT_FALSE(preview(tune_options(), {"--help", "train", "all"}).help_all);
+}
+
 TEST(Preview, DoesNotLookIntoTheCommand) {
   const Preview found = preview(tune_options(), {"--max-trials", "5", "./train", "--searcher", "x", "--help"});
   EXPECT_FALSE(found.searcher);

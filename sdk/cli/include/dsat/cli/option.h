@@ -20,6 +20,7 @@ enum class Takes {
   attached,     // the text after "="; without "=" the value is "true"
   words,        // one or more tokens, while they are among the option's words
   several,      // one or more tokens, up to the next option
+  word,         // the next token if it is one of the option's words, or the text after "="; otherwise a switch
   config_file,  // the next token if it ends in .json, or the text after "="; otherwise a switch
 };
 
@@ -67,6 +68,8 @@ struct Option {
   Option when_repeated(Again again) &&;
   Option absent_as(std::string value) &&;  // this value, the default of another program, counts as not given
   Option hide() &&;                        // accepted, but not in --help
+
+  bool has_word(const std::string& text) const;  // is `text` one of `words`?
 
   std::string name;                  // long, without dashes
   std::vector<std::string> aliases;  // further spellings, dashes included
