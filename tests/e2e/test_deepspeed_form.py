@@ -360,7 +360,7 @@ class ExistingResults(DeepspeedForm):
         (folder / "exp.json").write_text("{}")
         self.write_section()
         result = self.autotuning("--num_gpus", 1, status=2)
-        self.assertIn("results that dsat did not make", result.stderr)
+        self.assertIn("\"overwrite\": true", result.stderr)
         self.assertEqual([p.name for p in self.results.iterdir()], ["z1_gas1_tmbspg3"])
 
 

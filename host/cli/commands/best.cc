@@ -18,9 +18,8 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host best DIR [--trial N] [--json]\n"
     "\n"
-    "Writes the best configuration of a study, whatever ended it, and prints it: on standard output nothing else. "
-    "Needs\n"
-    "the journal alone: no plugin is loaded and nothing is run.\n"
+    "Writes the files of the best configuration again, however the study ended, and prints the configuration:\n"
+    "nothing else goes to standard output. Reads the journal alone: no plugin is loaded and nothing is run.\n"
     "\n";
 
 void print_best(const host::BestOutput& output, Console& console) {
@@ -30,7 +29,7 @@ void print_best(const host::BestOutput& output, Console& console) {
   if (!output.command.empty()) console.aside(fmt::format("train with: {}", one_line(output.command)));
   for (const std::filesystem::path& file : output.written) console.aside(fmt::format("written  {}", file.string()));
   if (output.written.empty() && output.why_not_written.empty())
-    console.aside("nothing is written: a host works on the study and keeps its files current");
+    console.aside("nothing is written: the study is running, and its host keeps the files current");
 }
 
 bool has_no_best(const std::filesystem::path& dir) {

@@ -15,9 +15,8 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host check DIR [--repair] [--json]\n"
     "\n"
-    "Examines the journal of a study. With --repair it goes back to the last whole turn; trials that can be read stay, "
-    "and\n"
-    "the damaged file is kept beside the new one. Status 0: sound, or mended; 4: damaged.\n"
+    "Examines the journal of a study. --repair goes back to the last whole turn and keeps every trial that can be\n"
+    "read; the damaged file stays beside the new one. Status 0: sound, or mended; 4: damaged.\n"
     "\n";
 
 Json as_json(const host::CheckReport& report) {
@@ -34,7 +33,7 @@ void print_report(const host::CheckReport& report, Console& console) {
   console.line(fmt::format("{}: {} trials and {} events",
                            report.sound()          ? "sound"
                            : report.mended.empty() ? "damaged, can be read"
-                                                   : "whole now",
+                                                   : "mended",
                            report.trials, report.events));
 }
 

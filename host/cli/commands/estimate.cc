@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host estimate --num-params N --world-size N [options]\n"
     "\n"
-    "What a model needs on each device, by ZeRO stage, before anything has run.\n"
+    "Estimates the memory that a model needs on each device, by ZeRO stage, without a trial.\n"
     "\n";
 
 constexpr const char* kShape[] = {"layers", "hidden", "heads", "seq"};

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 constexpr const char* kUsageText =
     "Usage: dsat-host export DIR --format csv|json|jsonl|tensorboard|mlflow|prometheus [-o PATH]\n"
     "\n"
-    "Writes a study, running or ended, in the shape of another program. Texts go to standard output without -o,\n"
-    "TensorBoard's and MLflow's files to a folder of that name in DIR.\n"
+    "Writes a study, running or ended, in the format of another program. Without -o, the files of TensorBoard and\n"
+    "MLflow go to DIR/tensorboard and DIR/mlruns, and every other format goes to standard output.\n"
     "\n";
 
 void write_as_asked(const host::StudyFacts& facts, const Values& values, Console& console) {

@@ -21,8 +21,8 @@ Option help_all_option() {
       .also("-h");
 }
 Option json_option(const char* help) { return Option::toggle("json", help); }
-Option quiet_option() { return Option::toggle("quiet", "no progress: warnings, errors and the result only"); }
-Option verbose_option() { return Option::toggle("verbose", "each trial with its peak, reason and note").also("-v"); }
+Option quiet_option() { return Option::toggle("quiet", "print no progress, only warnings, errors and the result"); }
+Option verbose_option() { return Option::toggle("verbose", "print peak, reason and note of each trial").also("-v"); }
 
 Option full_experiment_option() {
   return Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end");
@@ -38,7 +38,7 @@ void add_search_options(OptionSet& set) {
   set.add_group("What to search, and how",
                 {Option::text("searcher", "PLUGIN", "guided, asha, binary, random, grid, or the path of a plugin")
                      .by_default(kDefaultSearcher),
-                 Option::text("profiler", "PLUGIN", "what measures the model first: a path or a name")
+                 Option::text("profiler", "PLUGIN", "the plugin that profiles the model first: a name or a path")
                      .by_default(defaults.profiler.plugin),
                  setting_option("metric"), setting_option("zero-stages"),
                  Option::text("space", "FILE", "further keys to tune and their values, as JSON"),
@@ -65,8 +65,8 @@ void add_comparison_options(OptionSet& set) {
 
 Option runner_option() {
   return Option::text("runner", "local|pilot|slurm|sim",
-                      "where trials run: on this machine, in steps of the Slurm allocation around it, in a "
-                      "Slurm job each, or in a model of a cluster")
+                      "where trials run: on this machine, as steps of the present Slurm allocation, each as a Slurm "
+                      "job, or in a simulation")
       .by_default("local; in an allocation pilot");
 }
 
@@ -74,7 +74,7 @@ Option runner_option() {
 Option runner_option_of_experiments() {
   Option option = runner_option();
   option.value_name = "local|pilot|slurm";
-  option.help = "where trials run: on this machine, in steps of the Slurm allocation around it, or in a Slurm job each";
+  option.help = "where trials run: on this machine, as steps of the present Slurm allocation, or each as a Slurm job";
   return option;
 }
 
@@ -97,7 +97,7 @@ void add_slurm_options(OptionSet& set) {
 
 void add_trial_options(OptionSet& set) {
   set.add_group("How trials run",
-                {Option::text("ds-config", "FILE", "base configuration; needed where COMMAND names none"),
+                {Option::text("ds-config", "FILE", "the base configuration, if COMMAND does not name one"),
                  setting_option("start-profile-step"), setting_option("end-profile-step"),
                  setting_option("arg-mapping"), setting_option("trial-cwd"), setting_option("no-probe"),
                  setting_option("oom-pattern"), full_experiment_option()});
@@ -112,10 +112,11 @@ OptionSet study_option_set(Option runner) {
   add_slurm_options(set);
   add_trial_options(set);
   add_plugin_process_options(set);
-  set.add_group("Output", {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),
-                           quiet_option(), verbose_option(),
-                           json_option("the result as one JSON object on standard output; all else on standard error"),
-                           Option::toggle("version", "print the version and end"), help_all_option()});
+  set.add_group("Output",
+                {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),
+                 quiet_option(), verbose_option(),
+                 json_option("print the result as one JSON object on standard output, the rest on standard error"),
+                 Option::toggle("version", "print the version and end"), help_all_option()});
   return set;
 }
 
@@ -149,15 +150,15 @@ OptionSet experiment_options() {
   set.remove("include");  // in this form --include names files, as in Determined's
   for (const char* of_other_forms : {"sim", "ds-config"}) hide(set, of_other_forms);
   show_default(set, "trial-cwd", "copy");
-  set.add_group("The experiment form",
-                {Option::text("include", "FILE...", "files and folders to copy beside those of MODEL_DIR")
-                     .also("-i")
-                     .taking(Takes::several)
-                     .when_repeated(Again::adds),
-                 Option::text("search-runner-config", "FILE", "Determined's; its name and max_restarts are taken"),
-                 count("max-search-runner-restarts", 0,
-                       "take the search up again so often if dsat-host or a plugin dies; 0: never")
-                     .by_default(kDefaultSearchRunnerRestarts)});
+  set.add_group(
+      "The experiment form",
+      {Option::text("include", "FILE...", "files and folders to copy beside those of MODEL_DIR")
+           .also("-i")
+           .taking(Takes::several)
+           .when_repeated(Again::adds),
+       Option::text("search-runner-config", "FILE", "Determined's file; name and max_restarts are used"),
+       count("max-search-runner-restarts", 0, "resume the search up to N times if dsat-host or a plugin dies; 0: never")
+           .by_default(kDefaultSearchRunnerRestarts)});
   return set;
 }
 
@@ -168,19 +169,21 @@ OptionSet resume_options() {
       {setting_option("max-trials").by_default("as before"),
        setting_option("max-concurrent-trials").by_default("as before"), setting_option("time-budget"),
        setting_option("budget").by_default("as before"), full_experiment_option(),
-       Option::text("searcher", "PLUGIN", "takes the search over, and learns of all trials that have ended")
+       Option::text("searcher", "PLUGIN", "continue the search with this searcher and the trials that have ended")
            .by_default("as before"),
-       Option::toggle("accept-changed-plugins", "a plugin's file may be another one than when the study was started"),
+       Option::toggle("accept-changed-plugins", "allow a plugin's file that has changed since the study was started"),
        setting_option("plugin-timeout").by_default("as before"), quiet_option(), verbose_option(),
-       json_option("the result as one JSON object on standard output; all else on standard error"), help_option()});
+       json_option("print the result as one JSON object on standard output, the rest on standard error"),
+       help_option()});
   return set;
 }
 
 OptionSet show_options() {
   OptionSet set;
-  set.add_group("Options", {json_option("the whole study as one JSON object"),
-                            Option::toggle("csv", "its trials as a table that --runner sim --sim FILE.csv replays"),
-                            Option::toggle("follow", "its progress until it ends, then the study"), help_option()});
+  set.add_group("Options",
+                {json_option("print the study as one JSON object"),
+                 Option::toggle("csv", "print the trials as a table that --runner sim --sim FILE.csv replays"),
+                 Option::toggle("follow", "print the progress until the study ends, then the study"), help_option()});
   return set;
 }
 
@@ -188,9 +191,9 @@ OptionSet export_options() {
   OptionSet set;
   set.add_group(
       "Options",
-      {Option::choice("format", {"csv", "json", "jsonl", "tensorboard", "mlflow", "prometheus"}, "the shape"),
-       Option::path("output", "PATH", "a file, for tensorboard and mlflow a folder").also("-o"),
-       Option::text("mlflow-uri", "URL", "send to an MLflow server instead: http://HOST:PORT"), help_option()});
+      {Option::choice("format", {"csv", "json", "jsonl", "tensorboard", "mlflow", "prometheus"}, "the format"),
+       Option::path("output", "PATH", "the file to write; for tensorboard and mlflow a folder").also("-o"),
+       Option::text("mlflow-uri", "URL", "send the study to an MLflow server: http://HOST:PORT"), help_option()});
   return set;
 }
 
@@ -204,36 +207,39 @@ OptionSet report_options() {
 OptionSet serve_options() {
   OptionSet set;
   constexpr int kLargestPort = 65535;
-  set.add_group("Options", {Option::integer("port", "of 127.0.0.1").from(1, kLargestPort).by_default("a free one"),
-                            help_option()});
+  set.add_group(
+      "Options",
+      {Option::integer("port", "the port on 127.0.0.1").from(1, kLargestPort).by_default("a free one"), help_option()});
   return set;
 }
 
 OptionSet best_options() {
   OptionSet set;
-  set.add_group("Options",
-                {Option::integer("trial", "the configuration of this trial in place of the best").from(0),
-                 json_option("the configuration, its metrics and its command as one JSON object"), help_option()});
+  set.add_group(
+      "Options",
+      {Option::integer("trial", "take the configuration of this trial instead of the best").from(0),
+       json_option("print the configuration, its metrics and its command as one JSON object"), help_option()});
   return set;
 }
 
 OptionSet check_options() {
   OptionSet set;
-  set.add_group("Options", {Option::toggle("repair", "make a sound journal of what can be read; a copy is kept"),
-                            json_option("what was found as one JSON object"), help_option()});
+  set.add_group("Options",
+                {Option::toggle("repair", "make a sound journal of the rows that can be read, and keep the old file"),
+                 json_option("print the findings as one JSON object"), help_option()});
   return set;
 }
 
 OptionSet plugins_options() {
   OptionSet set;
-  set.add_group("Options", {json_option("the plugins as one JSON object"), help_option()});
+  set.add_group("Options", {json_option("print the plugins as one JSON object"), help_option()});
   return set;
 }
 
 OptionSet validate_options() {
   OptionSet set;
   set.add_group("Options",
-                {setting_option("plugin-timeout"), json_option("the checks as one JSON object"), help_option()});
+                {setting_option("plugin-timeout"), json_option("print the checks as one JSON object"), help_option()});
   return set;
 }
 
@@ -242,7 +248,7 @@ OptionSet estimate_options() {
   set.add_group(
       "The training",
       {Option::number("num-params", "parameters of the model: 7.5e9").from(1),
-       Option::number("trainable-params", "those that are trained").from(0).by_default("all"),
+       Option::number("trainable-params", "parameters that are trained").from(0).by_default("all"),
        Option::integer("world-size", "devices, all of them data-parallel").from(1),
        Option::text("precision", "NAME", "fp16, bf16 or fp32").by_default("fp16"),
        Option::text("optimizer", "NAME", "adam, adamw, sgd or sgd-momentum").by_default("adam"),
@@ -251,12 +257,12 @@ OptionSet estimate_options() {
            .by_default("none"),
        Option::choice("offload-param", {"cpu", "none"}, "parameters in host memory (stage 3)").by_default("none")});
   set.add_group(
-      "The transformer, for its activations: all of the first four or none",
+      "The transformer, for its activations: give all of the first four or none",
       {Option::integer("layers", "transformer layers").from(1), Option::integer("hidden", "hidden size").from(1),
        Option::integer("heads", "attention heads").from(1), Option::integer("seq", "tokens of one sample").from(1),
        Option::toggle("flash-attention", "attention scores are not kept"),
        Option::text("checkpointing", "NAME", "activation checkpointing: none, selective or full").by_default("none")});
-  set.add_group("Output", {json_option("the estimate as one JSON object"), help_option()});
+  set.add_group("Output", {json_option("print the estimate as one JSON object"), help_option()});
   return set;
 }
 

@@ -36,7 +36,7 @@ void refuse_files_of_the_study(const fs::path& dir, const fs::path& target, bool
   // The journal with its logs and copies, and the files of the best configuration.
   const bool is_named_so = first.rfind("dsat.db", 0) == 0 || first.rfind("best_", 0) == 0;
   if (within == "." || is_named_so || std::find(kOwn.begin(), kOwn.end(), first) != kOwn.end()) {
-    throw Error(fmt::format("-o {}: that is the study's own: name another place", target.string()));
+    throw Error(fmt::format("-o {}: this is a file of the study itself: give another path", target.string()));
   }
 }
 

@@ -51,8 +51,7 @@ constexpr const char* kSubCommands =
     "  estimate                memory of each ZeRO stage, without a trial\n"
     "\n";
 
-constexpr const char* kMore =
-    "More: --help all, --searcher NAME --help, METHOD --help, SUB-COMMAND --help.\n";
+constexpr const char* kMore = "More: --help all, --searcher NAME --help, METHOD --help, SUB-COMMAND --help.\n";
 
 // The options that `set` has beside those of dsat-host itself.
 OptionSet plugin_options(OptionSet set) {

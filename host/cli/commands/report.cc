@@ -43,7 +43,7 @@ int report_page(const Tokens& arguments, Console& console) {
   const bool is_file = std::filesystem::is_regular_file(file, error);
   const auto print = [&](std::string_view text) { is_file ? console.line(text) : console.aside(text); };
   print(fmt::format("report         {}", file.string()));
-  if (!has_bundle()) print("This dsat-host was built without the charts: the page has tables alone.");
+  if (!has_bundle()) print("This dsat-host was built without the charts: the page has only tables.");
   return kBestFound;
 }
 

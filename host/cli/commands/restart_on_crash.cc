@@ -206,7 +206,7 @@ int supervise(const Supervised& study, int max_restarts, std::filesystem::path& 
     const int seen = ended_trials(dir);
     if (restart > max_restarts || seen == last_seen) break;
     last_seen = seen;
-    console.error(fmt::format("the search {}: it is taken up again (restart {} of {}, --max-search-runner-restarts)",
+    console.error(fmt::format("the search {}: it is resumed (restart {} of {}, --max-search-runner-restarts)",
                               end->text(), restart, max_restarts));
     if (signals.has_one_that_ends()) break;
     end = run_in_child([&] { return study.resume(dir); }, shared, console);

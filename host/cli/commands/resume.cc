@@ -21,9 +21,8 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host resume DIR [options]\n"
     "\n"
-    "Takes up an interrupted study, or a finished one with a raised limit. All else is as it was. --searcher hands "
-    "the\n"
-    "search to another plugin; name one to see its own options here.\n"
+    "Continues an interrupted study, or a finished one with a raised limit. All other settings stay as they were.\n"
+    "--searcher continues with another searcher; name one to see its own options here.\n"
     "\n";
 
 // An option of a new study is not a misspelt one, so it gets another message.

@@ -46,7 +46,7 @@ int serve(const Tokens& arguments, Console& console) {
   const Server server(dirs, port, [&console](const std::string& line) { console.error(one_line(line)); });
   console.line(fmt::format("serving {} at {}", dirs.size() == 1 ? "1 study" : fmt::format("{} studies", dirs.size()),
                            server.url()));
-  console.line("On another machine, forward the port (ssh -L); Ctrl-C ends it.");
+  console.line("If your browser runs on another machine, forward the port (ssh -L). Ctrl-C ends the server.");
   int signal = 0;
   sigwait(&signals, &signal);
   return kBestFound;

@@ -78,8 +78,8 @@ int resume_study(const DeepspeedStudy& form, const AutotuningChoice& choice, con
   settings.resumed = true;
   settings.max_trials = 0;
   settings.notices = {fmt::format(
-      "{} holds results of this very request: they are reused (\"overwrite\": true in the autotuning section "
-      "begins anew)",
+      "{} holds results of the same request: they are reused (\"overwrite\": true in the autotuning section "
+      "begins a new study)",
       form.results_dir.string())};
   return run_in_its_form(*study.value(), std::move(settings), console);
 }

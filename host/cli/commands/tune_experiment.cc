@@ -31,8 +31,8 @@ namespace fs = std::filesystem;
 constexpr const char* kUsageText =
     "Usage: dsat-host [asha|binary|random|_test] EXPERIMENT.yaml MODEL_DIR [options]\n"
     "\n"
-    "Tunes the experiment of an experiment file as Determined has them; trials run in copies of MODEL_DIR.\n"
-    "Without a method the default searcher runs; _test runs a handful of trials, to see that all is in place.\n"
+    "Tunes the experiment of an experiment file for Determined. Trials run in copies of MODEL_DIR.\n"
+    "Without a method the default searcher runs. _test runs a few trials, to check the setup.\n"
     "\n"
     "  dsat-host asha deepspeed.yaml .\n"
     "\n";
@@ -63,10 +63,8 @@ host::PluginInfo find(const std::string& name, host::PluginKind kind, const host
 
 Strategies choose(const ExperimentForm& form, const Preview& wanted) {
   if (!form.method.empty() && wanted.searcher && *wanted.searcher != form.method) {
-    throw Error(
-        fmt::format("the method {} and --searcher {} say two things: leave the method out for a searcher of "
-                    "your own",
-                    form.method, *wanted.searcher));
+    throw Error(fmt::format("the method {} and --searcher {} differ: leave the method out if you give --searcher",
+                            form.method, *wanted.searcher));
   }
   Strategies chosen;
   const std::string by_method = form.method == "_test" ? kTestSearcher : form.method;

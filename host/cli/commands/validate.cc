@@ -23,8 +23,8 @@ namespace {
 constexpr const char* kUsageText =
     "Usage: dsat-host validate FILE [options]\n"
     "\n"
-    "Tries a plugin: what it exports and needs, its life cycle, determinism, state, and what it leaves behind.\n"
-    "Ends with 0 if nothing failed, 1 if something did, 2 if there is no such plugin.\n"
+    "Checks a plugin: its exported and missing symbols, life cycle, determinism, state, and leaks.\n"
+    "Status 0: no check failed; 1: a check failed; 2: there is no such plugin.\n"
     "\n";
 
 constexpr int kSomethingFailed = 1;

@@ -94,10 +94,10 @@ class Applier {
     }
     if (section_.num_tuning_micro_batch_sizes &&
         !give(searcher, kMicroBatchesOption, *section_.num_tuning_micro_batch_sizes)) {
-      say(fmt::format("num_tuning_micro_batch_sizes: {} chooses micro batches one by one, it is not used",
+      say(fmt::format("num_tuning_micro_batch_sizes: not used, because {} chooses micro batches one by one",
                       searcher.name));
     }
-    if (section_.gives_model_size) say("model_info gives the size of the model: no trial is spent on it");
+    if (section_.gives_model_size) say("model_info gives the size of the model: no trial measures it");
   }
 
   // Without --autotuning only dsat's own results are written.
@@ -171,7 +171,7 @@ std::vector<std::string> apply_autotuning(const AutotuningChoice& choice, const 
   if (!choice.holds()) return {};
   std::vector<std::string> notices = choice.section.notices;
   if (choice.deepspeed_form && !choice.section.enabled.value_or(true)) {
-    notices.emplace_back("autotuning.enabled is false, --autotuning asks for it all the same: it holds");
+    notices.emplace_back("autotuning.enabled is false, but --autotuning turns the section on");
   }
   Applier applier(choice, values, options);
   applier.apply_search();

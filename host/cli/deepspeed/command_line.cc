@@ -71,8 +71,8 @@ void check_launcher_name(std::string name) {
 }  // namespace
 
 void add_deepspeed_options(OptionSet& set) {
-  set.add_group(
-      kGroup, {Option::choice("autotuning", {"tune", "run"}, "find the best configuration; run: then train with it")});
+  set.add_group(kGroup,
+                {Option::choice("autotuning", {"tune", "run"}, "find the best configuration; run: and train with it")});
   for (const LauncherOption& known : kLauncherOptions) {
     const bool is_switch = *known.value_name == '\0';
     Option option = is_switch ? Option::toggle(hyphenated(known.name), known.help)
@@ -87,10 +87,10 @@ std::optional<Autotuning> autotuning_of(const Values& values) {
   const auto mode = values.text("autotuning");
   if (mode) return *mode == "run" ? Autotuning::run : Autotuning::tune;
   for (const LauncherOption* known : given_options(values)) {
-    throw Error(
-        fmt::format("--{0} is the deepspeed launcher's: type dsat-host --autotuning tune --{0} ... SCRIPT, or "
-                    "dsat-host -- deepspeed --{0} ... SCRIPT",
-                    known->name));
+    throw Error(fmt::format(
+        "--{0} is an option of the deepspeed launcher: type dsat-host --autotuning tune --{0} ... SCRIPT, or "
+        "dsat-host -- deepspeed --{0} ... SCRIPT",
+        known->name));
   }
   return std::nullopt;
 }
@@ -100,7 +100,7 @@ Tokens deepspeed_command(const Values& values, const Tokens& rest, const fs::pat
   std::error_code ignored;
   if (!given(values, "module") && !given(values, "no_python") && !fs::exists(cwd / rest.front(), ignored)) {
     throw Error(fmt::format(
-        "no script '{}': after --autotuning the first free word is the script, without 'deepspeed' before it",
+        "no script '{}': with --autotuning the first word after the options is the script, without 'deepspeed'",
         rest.front()));
   }
   if (const auto launcher = values.text("launcher")) check_launcher_name(*launcher);

@@ -127,7 +127,7 @@ ExistingResults existing_results(const DeepspeedStudy& study) {
   if (!fs::exists(study.dir / "dsat.db", ignored)) {
     if (!holds_results(study.results_dir)) return ExistingResults::none;
     if (const auto earlier = study_of_results(study.results_dir)) refuse_results_of(*earlier);
-    refuse(study, "results that dsat did not make");
+    refuse(study, "results that dsat did not write");
   }
   const auto earlier = read_deepspeed_study(study.dir);
   if (!earlier) refuse(study, "a study that was not started with --autotuning");

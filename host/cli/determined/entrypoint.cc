@@ -19,7 +19,7 @@ using Words = std::vector<std::string>;
 constexpr std::string_view kLaunch = "determined.launch.";
 constexpr const char* kHarness = "determined.exec.harness";  // in sdk/python; trains a trial class
 constexpr const char* kHorovod =
-    "starts through Horovod, which sets its ranks up by itself, and DeepSpeed does so too: start the script by "
+    "starts through Horovod, but DeepSpeed must set up its ranks itself: start the script by "
     "\"python3 -m determined.launch.deepspeed SCRIPT\"";
 
 // NAME=value, which sets a variable if it stands before the command.
@@ -35,7 +35,7 @@ class WordCutter {
 
   Words cut() {
     while (at_ < text_.size()) take();
-    if (quote_ != 0) throw Error(fmt::format("has a {} that nothing closes", quote_));
+    if (quote_ != 0) throw Error(fmt::format("has a {} that is never closed", quote_));
     end_word();
     return words_;
   }
@@ -171,7 +171,7 @@ Words::const_iterator end_of_options(const Words& words, Words::const_iterator f
 // that trains the class.
 Words program_of(const Words& words, const LaunchModule& module, Words::const_iterator at) {
   if (at != words.end() && *at == "--") ++at;
-  if (at == words.end()) throw Error("has no script behind its launch module");
+  if (at == words.end()) throw Error("has no script after its launch module");
   if (!is_trial_flag(*at)) return Words(at, words.end());
   const size_t equals = at->find('=');
   const std::string flag = at->substr(0, equals);

@@ -152,11 +152,11 @@ class ExperimentReader {
       if (key.rfind(fmt::format("{}.", kOverwriteKey), 0) == 0 && node["vals"].is_array()) {
         const std::string setting = key.substr(std::string_view(kOverwriteKey).size() + 1);
         if (config::lists_are_axes(setting)) return node["vals"];
-        file_.refuse(key, fmt::format("is a choice where a list is one value: give its values to --space FILE, as "
-                                      "{{\"{}\": [..]}}",
+        file_.refuse(key, fmt::format("is a choice (categorical), but for this key a list is one value: give the "
+                                      "choices in --space FILE, as {{\"{}\": [..]}}",
                                       setting));
       }
-      file_.refuse(key, "is a choice (categorical): dsat runs one value of it, write that");
+      file_.refuse(key, "is a choice (categorical): dsat tunes DeepSpeed's keys only, write one value");
     }
     if (one_of(form, {"int", "double", "log"}) && node.contains("minval")) {
       file_.refuse(key, fmt::format("is a range ({}): dsat tunes DeepSpeed's keys only, write one value", form));

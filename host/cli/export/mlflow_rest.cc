@@ -28,7 +28,7 @@ class MlflowServer {
     }
     const size_t path = uri.find('/', scheme + 3);
     client_ = std::make_unique<httplib::Client>(uri.substr(0, path));
-    if (!client_->is_valid()) throw Error(fmt::format("--mlflow-uri is '{}': that is no address", one_line(uri)));
+    if (!client_->is_valid()) throw Error(fmt::format("--mlflow-uri is '{}': this is not an address", one_line(uri)));
     prefix_ = path == std::string::npos ? "" : uri.substr(path);
     while (!prefix_.empty() && prefix_.back() == '/') prefix_.pop_back();
     client_->set_connection_timeout(5);

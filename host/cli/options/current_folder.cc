@@ -12,7 +12,7 @@ std::filesystem::path current_folder() {
   std::error_code error;
   std::filesystem::path folder = std::filesystem::current_path(error);
   if (error)
-    throw Error(fmt::format("the current folder cannot be used: {}: change to one that is there", error.message()));
+    throw Error(fmt::format("the current folder cannot be used: {}: change to one that exists", error.message()));
   return folder;
 }
 

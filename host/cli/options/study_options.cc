@@ -116,8 +116,7 @@ std::vector<int> read_sizes(const std::string& option, const std::string& text) 
   for (const std::string& part : split(text, ',')) {
     const std::optional<int64_t> size = parse_integer(part, 1, kMost);
     if (!size) {
-      throw Error(
-          fmt::format("--{}: '{}' is no number of at least 1, nor several with commas, such as 2,4", option, text));
+      throw Error(fmt::format("--{}: '{}' is no number of at least 1 and no list of them, such as 2,4", option, text));
     }
     sizes.push_back(static_cast<int>(*size));
   }

@@ -28,7 +28,7 @@ std::string learning_rate_note(const host::StudyFacts& facts) {
   });
   const bool known = batch != facts.changes.end() && batch->own.is_number() && batch->best.is_number();
   const std::string sizes = known ? fmt::format("{} samples in place of {}", batch->best.dump(), batch->own.dump())
-                                  : std::string("another one than yours");
+                                  : std::string("not yours");
   const std::string keep =
       known ? fmt::format("--global-batch {}", batch->own.dump()) : std::string("--global-batch N");
   return fmt::format(

@@ -131,7 +131,7 @@ void print_result(const host::StudyResult& result, const std::vector<std::string
       break;
     case host::StudyStatus::no_best:
       console.error(result.best
-                        ? fmt::format("the search ended early: {}; the best configuration is that of the trials "
+                        ? fmt::format("the search ended early: {}; the best configuration comes from the trials "
                                       "measured before",
                                       reason)
                         : fmt::format("no best configuration: {}", reason));

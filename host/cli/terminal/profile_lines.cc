@@ -68,7 +68,7 @@ std::vector<std::string> profile_lines(const Json& profile) {
   }
   const bool memory_known = number_at(profile, "device_memory_bytes").has_value();
   lines.push_back(fmt::format("device memory: {}{}", bytes_at(profile, "device_memory_bytes"),
-                              memory_known ? "" : "; give --device-memory SIZE, or --max-micro-batch N"));
+                              memory_known ? "" : "; give --device-memory SIZE or --max-micro-batch N"));
   lines.push_back(fmt::format("activation memory per example: {}{}", bytes_at(profile, "activation_bytes_per_sample"),
                               interval_text(profile, "activation_bytes_per_sample")));
   const auto stages = profile.find("stages");

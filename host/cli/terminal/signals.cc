@@ -94,8 +94,8 @@ void on_exit() {
 void set_kept(const std::filesystem::path& dir, const std::string& resume_options) {
   const std::string text =
       dir.empty() ? std::string("\n")
-                  : one_line(fmt::format("; every trial that had ended and the best so far are kept in {}; go on with "
-                                         "dsat-host resume DIR{}, and where the searcher does that again add "
+                  : one_line(fmt::format("; the trials that ended and the best so far are kept in {}; go on with "
+                                         "dsat-host resume DIR{}; if the searcher does that again, add "
                                          "--searcher guided",
                                          dir.string(), resume_options)) +
                         "\n";
@@ -209,9 +209,10 @@ void StudyWatch::look_at_plugins() {
 void StudyWatch::end_if_overdue() const {
   if (asked_ < 2 || Clock::now() < deadline_) return;
   const auto call = host::oldest_plugin_call();
-  say(call ? fmt::format("interrupted while {} does not answer", call->text) : "interrupted while trials do not end");
+  say(call ? fmt::format("interrupted; {} does not answer", call->text) : "interrupted; trials do not end");
   const auto dir = one_line(study_.dir().string());
-  if (!dir.empty()) say(fmt::format("what had ended is kept in {0}: dsat-host resume {0}{1}", dir, resume_options_));
+  if (!dir.empty())
+    say(fmt::format("the trials that ended are kept in {0}: dsat-host resume {0}{1}", dir, resume_options_));
   _exit(kInterrupted);
 }
 

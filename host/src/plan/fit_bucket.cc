@@ -54,7 +54,7 @@ std::optional<std::string> fit_bucket(Plan& plan) {
   }
   if (!read) return std::nullopt;
   config::set(plan.base_config, kBucketKey, sizes.back());
-  return fmt::format("{} {:.0f} takes {:.0f} MB of the {:.0f} MB of a device: it is tuned as well, from {} to {}",
+  return fmt::format("{} {:.0f} takes {:.0f} MB of the {:.0f} MB of a device: it is tuned, too, from {} to {}",
                      kBucketKey, setup.reduce_bucket_elements,
                      setup.reduce_bucket_elements * bytes_per_element(setup) / 1e6, static_cast<double>(*memory) / 1e6,
                      sizes.front().dump(), sizes.back().dump());

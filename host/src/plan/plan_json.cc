@@ -222,7 +222,7 @@ Plan plan_from_json(const Json& json) {
     derive_again(plan, data_parallel_size);
     return plan;
   } catch (const Json::exception&) {
-    throw unreadable("its slots, plugins or simulation are not those of this version");
+    throw unreadable("its slots, plugins or simulation have another form than in this version");
   }
 }
 

@@ -25,7 +25,7 @@ void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool acce
   const PluginInfo then = plan.plugin;
   const std::string file = then.file.string();
   const bool searches = then.kind == PluginKind::searcher;
-  const std::string other_way = searches ? fmt::format(", or go on with --searcher {} as a new searcher", file) : "";
+  const std::string other_way = searches ? fmt::format(", or resume with --searcher {} as a new searcher", file) : "";
   const std::string now = sha256_of_file(then.file);
   if (now.empty()) {
     throw Error(fmt::format("plugin {}: no such file, or it cannot be read; restore it{}", file,

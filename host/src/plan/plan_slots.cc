@@ -50,7 +50,8 @@ std::string one_of(const char* option, const std::string& of_options, const std:
 std::string notice_of_no_hostfile(const fs::path& hostfile) {
   if (hostfile == kNoHostfile) return "";
   constexpr const char* kNotice =
-      "hostfile {} of the command is not there: as the deepspeed launcher does, trials use this machine alone; correct "
+      "hostfile {} of the command does not exist: as with the deepspeed launcher, trials use only this machine; "
+      "correct "
       "the name if other hosts are meant";
   return fmt::format(kNotice, hostfile.string());
 }
@@ -91,7 +92,7 @@ void check_command(const SlotPlan& plan, const CommandTemplate& command, const C
   const bool deepspeed = command.launcher() == Launcher::deepspeed;
   if (!plan.hostfile.empty() && !deepspeed && cluster.runner == kLocalRunner) {
     throw Error(
-        fmt::format("hostfile {}: its hosts are reached by the deepspeed launcher, and the command starts another "
+        fmt::format("hostfile {}: only the deepspeed launcher reaches its hosts, and the command starts another "
                     "program: write deepspeed before the script, or drop the hostfile",
                     plan.hostfile.string()));
   }
@@ -105,7 +106,7 @@ void check_command(const SlotPlan& plan, const CommandTemplate& command, const C
   for (const Slot& slot : plan.slots) {
     if (!deepspeed || slot.ordinal) continue;
     throw Error(
-        fmt::format("slot {} has no index, and the deepspeed launcher takes nothing else: name whole devices in "
+        fmt::format("slot {} has no index, but the deepspeed launcher needs one: name whole devices in "
                     "the visibility variable, or start the script with torchrun",
                     slot.name()));
   }
@@ -140,7 +141,7 @@ void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
   }
   if (launcher != "mvapich" || plan.at_once < 2) return;
   plan.at_once = 1;
-  plan.notices.emplace_back("trials run one at a time: --launcher mvapich keeps the hosts of all in one file");
+  plan.notices.emplace_back("trials run one at a time: --launcher mvapich keeps the hosts of all trials in one file");
 }
 
 // A step of srun has the same number of tasks on each node. In a step the deepspeed launcher uses the first devices of
@@ -152,8 +153,8 @@ void check_steps(SlotPlan& plan, const CommandTemplate& command) {
     const auto least = *ends.first, most = *ends.second;
     if (least != most) {
       throw Error(
-          fmt::format("a trial would take {} slots of one node of the allocation and {} of another, and a step "
-                      "has as many on each: give --num-nodes and --num-gpus",
+          fmt::format("a trial would take {} slots of one node of the allocation and {} of another, but a step "
+                      "has the same number on each: give --num-nodes and --num-gpus",
                       most, least));
     }
     const bool is_part = std::any_of(hosts.begin(), hosts.end(), [&](const auto& host) { return host.second > least; });

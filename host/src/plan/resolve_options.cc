@@ -46,10 +46,8 @@ void check_keys(const Plan& plan, std::vector<std::string>& notices) {
     if (unknown.stray_space && !unknown.refused) {
       notices.push_back(fmt::format("the key '{}' has stray white space around it: DeepSpeed ignores it", unknown.key));
     } else if (unknown.refused && unknown.suggestion.empty() && !unknown.dotted) {
-      notices.push_back(
-          fmt::format("dsat does not know the key '{}': a DeepSpeed that does not know it either refuses "
-                      "it in the first trial",
-                      unknown.key));
+      notices.push_back(fmt::format(
+          "dsat does not know the key '{}': if DeepSpeed does not know it either, the first trial fails", unknown.key));
     } else if (const std::string why = config::why_refused(unknown); !why.empty()) {
       throw Error(fmt::format("{}: {}", plan.config_name(), why));
     } else {
@@ -84,7 +82,7 @@ void tell_of_curriculum(Plan& plan) {
   if (!config::train_at_full_difficulty(config)) return;
   plan.notices.push_back(
       "curriculum learning or random-LTD: trials train at full difficulty and with all tokens, so that the best "
-      "configuration fits to the end; that configuration keeps your schedule");
+      "configuration fits for the whole training; the best configuration keeps your schedule");
 }
 
 Json load_space_file(const fs::path& file) {
@@ -186,7 +184,7 @@ void check_members(const StudyOptions& o) {
   check_environment(o.environment);
   std::error_code error;
   if (!o.cwd.empty() && !fs::is_directory(o.cwd, error)) {
-    throw Error(fmt::format("cwd {}: no such directory; name the one that the command is to run in", o.cwd.string()));
+    throw Error(fmt::format("cwd {}: no such directory; name the directory for the command", o.cwd.string()));
   }
 }
 
@@ -228,8 +226,8 @@ void choose_metric(const std::string& name, Plan& plan) {
   plan.metric = metric.name;
   plan.maximise = metric.maximise;
   if (!plan.maximise && !plan.global_batch) {
-    plan.notices.push_back(fmt::format(
-        "the metric {} is smallest for small batches by construction; fix the batch with --global-batch", plan.metric));
+    plan.notices.push_back(
+        fmt::format("small batches always have the smallest {}; fix the batch with --global-batch", plan.metric));
   }
 }
 
@@ -365,7 +363,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
 // The trials' configurations are JSON and name files in these folders.
 void check_can_be_named(const fs::path& folder) {
   if (first_invalid_utf8(folder.string()) == std::string::npos) return;
-  throw Error(fmt::format("folder {}: its name is no UTF-8, and no configuration can name a file in it: choose another",
+  throw Error(fmt::format("folder {}: its name is not UTF-8, so no configuration can name a file in it: use another",
                           printable_line(folder.string())));
 }
 

@@ -50,7 +50,7 @@ void check_options(const ClusterOptions& cluster) {
   const auto refuse = [&](const char* option, bool given, const char* runner) {
     if (given)
       throw Error(
-          fmt::format("{} belongs to --runner {}, and this study runs with {}", option, runner, cluster.runner));
+          fmt::format("{} belongs to --runner {}, but this study has --runner {}", option, runner, cluster.runner));
   };
   refuse("--partition", !jobs && !cluster.partition.empty(), "slurm");
   refuse("--account", !jobs && !cluster.account.empty(), "slurm");
@@ -137,20 +137,20 @@ void choose_runner(const StudyOptions& options, const std::optional<CommandTempl
                    const Environment& environment, ClusterOptions& cluster) {
   if (cluster.runner.empty()) cluster.runner = runner_of_place(options, command, environment);
   if (!is_one_of(cluster.runner, {kLocalRunner, kPilotRunner, kSlurmRunner, kPrefixRunner})) {
-    throw Error(fmt::format("--runner {}: there is no such runner; it is {}, {}, {} or {}", cluster.runner,
-                            kLocalRunner, kPilotRunner, kSlurmRunner, kPrefixRunner));
+    throw Error(fmt::format("--runner {}: there is no such runner; use {}, {}, {} or {}", cluster.runner, kLocalRunner,
+                            kPilotRunner, kSlurmRunner, kPrefixRunner));
   }
   if (cluster.runner == kPrefixRunner) {
     split_prefix(cluster.runner_command);
     if (options.hostfile.empty() || options.hostfile == kNoHostfile)
-      throw Error("--runner-command needs --hostfile FILE: the hosts that it is to reach");
+      throw Error("--runner-command needs --hostfile FILE: the hosts to run on");
   } else if (cluster.runner == kSlurmRunner) {
     require_slurm({"sbatch", "squeue", "scancel", "scontrol"}, environment, "--runner slurm");
   }
   check_options(cluster);
   const bool scheduled = cluster.runner == kSlurmRunner || cluster.runner == kPilotRunner;
   if (scheduled && (!options.hostfile.empty() || options.slots)) {
-    throw Error(fmt::format("--runner {}: Slurm says which hosts and slots there are: leave out {}", cluster.runner,
+    throw Error(fmt::format("--runner {}: Slurm chooses the hosts and slots: leave out {}", cluster.runner,
                             options.slots ? "--slots" : "--hostfile"));
   }
   cluster.token = make_token();

@@ -63,7 +63,7 @@ std::optional<std::string> settle_base_stage(Plan& plan) {
     config::overwrite(candidate, Json{{"zero_optimization", {{"stage", stage.stage}}}});
     if (config::broken_rule(candidate, rules)) continue;
     plan.base_config = std::move(candidate);
-    return fmt::format("the configuration's own ZeRO stage is not tried ({}): the profile starts at stage {}", *broken,
+    return fmt::format("the configuration's own ZeRO stage is not legal ({}): the profile starts at stage {}", *broken,
                        stage.stage);
   }
   throw Error(fmt::format("{}: {}", plan.config_name(), *broken));
@@ -158,7 +158,7 @@ std::optional<std::string> settle_base_pipeline(Plan& plan) {
     plan.data_parallel_size = size;
     complete_base_batch(plan);
     return fmt::format(
-        "the configuration's own train_batch_size is over --max-train-batch-size {}: the profile starts "
+        "the configuration's own train_batch_size is above --max-train-batch-size {}: the profile starts "
         "with {} {}",
         most, config::kPipelineStagesKey, stages->dump());
   }

@@ -66,17 +66,17 @@ struct StudyLimits {
                     "slots (devices) that all running trials may use together"},
             self.max_slots);
     visitor(Setting{"time_budget_ms", "time-budget", nullptr, "TIME", nullptr,
-                    "end the search after this long, counted anew by a resume: 90s, 15m, 2h"},
+                    "end the search after this time; a resume begins a new budget: 90s, 15m, 2h"},
             self.time_budget);
     visitor(Setting{"profile_trials", "profile-trials", nullptr, "N", "the searcher's, else 3",
-                    "trials of the profiler; one out of memory is replaced"},
+                    "trials of the profiler; a trial out of memory is replaced"},
             self.profile_trials);
     visitor(Setting{"max_restarts", "max-restarts", nullptr, "N", "1",
-                    "run a failed trial again up to N times, counted once; not one out of memory", 0},
+                    "run a failed trial again up to N times; a trial out of memory is not run again", 0},
             self.max_restarts);
     visitor(Setting{"early_stopping"}, self.early_stopping);
     visitor(Setting{"budget", "budget", nullptr, "Ngpuh", nullptr,
-                    "end the study when its trials have had so many device-hours: 40gpuh"},
+                    "end the study when its trials have used so many device-hours: 40gpuh"},
             self.budget);
   }
 };
@@ -91,16 +91,16 @@ struct Comparison {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"baseline", "no-baseline", nullptr, "", nullptr,
-                    "do not measure your own configuration: no gain over it is known"},
+                    "do not measure your own configuration; the gain over it stays unknown"},
             self.baseline);
     visitor(Setting{"finals", "finals", nullptr, "N", "by --max-trials",
                     "trials kept for measuring the best and your own configuration again; 0: none", 0},
             self.finals);
     visitor(Setting{"verify_steps", "verify", nullptr, "N", nullptr,
-                    "have the best train N further steps; if it fails, the next one follows", 0},
+                    "train N further steps with the best; if that fails, with the next best", 0},
             self.verify_steps);
     visitor(Setting{"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
-                    "share of a device's memory that the best configuration must leave free, as 0.05"},
+                    "share of a device's memory that the best configuration must leave free: 0.05"},
             self.memory_margin);
   }
 };
@@ -112,10 +112,11 @@ struct TrialTimeouts {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
-    visitor(Setting{"trial_timeout_ms", "trial-timeout", nullptr, "TIME", nullptr, "end a trial that runs longer"},
+    visitor(Setting{"trial_timeout_ms", "trial-timeout", nullptr, "TIME", nullptr,
+                    "end a trial that runs longer than this"},
             self.trial_timeout);
     visitor(Setting{"no_progress_timeout_ms", "no-progress-timeout", nullptr, "TIME", nullptr,
-                    "end a trial that has written nothing for this long"},
+                    "end a trial that has written nothing for this time"},
             self.no_progress_timeout);
   }
 };
@@ -134,10 +135,10 @@ struct PluginProcesses {
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
-    visitor(Setting{"isolation", "isolation", nullptr, "auto|process|none", nullptr,
-                    "plugins that run in processes of their own: those not of dsat, all or none", 1,
-                    "auto|process|none"},
-            self.isolation);
+    visitor(
+        Setting{"isolation", "isolation", nullptr, "auto|process|none", nullptr,
+                "plugins that run in processes of their own: those not of dsat, all or none", 1, "auto|process|none"},
+        self.isolation);
     visitor(Setting{"plugin_timeout_ms", "plugin-timeout", nullptr, "TIME", nullptr,
                     "end a plugin's process that has not answered for so long"},
             self.plugin_timeout);
@@ -153,8 +154,8 @@ struct SearchTarget {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"metric", "metric", "-m", "NAME", nullptr,
-                    "FLOPS_per_gpu, throughput or wall_throughput (largest), latency, wall_latency, forward, "
-                    "backward or step (smallest)"},
+                    "maximise FLOPS_per_gpu, throughput or wall_throughput, or minimise latency, wall_latency, "
+                    "forward, backward or step"},
             self.metric);
     visitor(Setting{"zero_stages", "zero-stages", "-z", "STAGE...", "the searcher's, else 1 2 3",
                     "ZeRO stages to search, of 0 1 2 3", 0, "0|1|2|3"},
@@ -171,7 +172,7 @@ struct BatchBounds {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"global_batch", "global-batch", nullptr, "N", nullptr,
-                    "fixed train_batch_size: the accumulation follows the micro batch"},
+                    "keep train_batch_size at N; the accumulation follows the micro batch"},
             self.global_batch);
     visitor(Setting{"max_train_batch_size", "max-train-batch-size", nullptr, "N", nullptr,
                     "largest train_batch_size to try"},
@@ -209,19 +210,20 @@ struct SlotOptions {
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{nullptr, "slots", nullptr, "N|auto", "auto", "devices of this machine", 1, "auto"}, self.slots);
     visitor(Setting{nullptr, "slots-per-trial", nullptr, "N", nullptr,
-                    "devices of one trial; default: the launcher's own flag, else all"},
+                    "devices of one trial; default: the launcher's flag, else all"},
             self.slots_per_trial);
     visitor(Setting{nullptr, "num-gpus", "--num_gpus", "N[,N...]", nullptr,
-                    "GPUs of each node that a trial takes; several are searched"},
+                    "GPUs of a trial on each node; several values are searched"},
             self.num_gpus);
     visitor(Setting{nullptr, "num-nodes", "--num_nodes", "N[,N...]", nullptr,
-                    "nodes that a trial takes, default all; several are searched"},
+                    "nodes of a trial, default all; several values are searched"},
             self.num_nodes);
-    visitor(Setting{nullptr, "hostfile", "-H", "FILE", nullptr, "hosts and their slots, one a line: worker-1 slots=4"},
+    visitor(Setting{nullptr, "hostfile", "-H", "FILE", nullptr,
+                    "hosts and their slots, one on each line: worker-1 slots=4"},
             self.hostfile);
     visitor(Setting{nullptr, "include", "-i", "NODES", nullptr, "nodes and slots to use: worker-0@worker-1:0,2"},
             self.include);
-    visitor(Setting{nullptr, "exclude", "-e", "NODES", nullptr, "nodes and slots to leave alone"}, self.exclude);
+    visitor(Setting{nullptr, "exclude", "-e", "NODES", nullptr, "nodes and slots not to use"}, self.exclude);
   }
 };
 
@@ -240,23 +242,23 @@ struct ClusterOptions {
     visitor(Setting{"runner_command", "runner-command", nullptr, "PREFIX", nullptr,
                     "run trials on the hosts of --hostfile through this command: 'ssh {host}'"},
             self.runner_command);
-    visitor(Setting{"partition", "partition", nullptr, "NAME", nullptr, "of the jobs of --runner slurm"},
+    visitor(Setting{"partition", "partition", nullptr, "NAME", nullptr, "partition of the jobs of --runner slurm"},
             self.partition);
-    visitor(Setting{"account", "account", nullptr, "NAME", nullptr, "that the jobs are charged to"}, self.account);
+    visitor(Setting{"account", "account", nullptr, "NAME", nullptr, "account that pays for the jobs"}, self.account);
     visitor(Setting{"qos", "qos", nullptr, "NAME", nullptr, "quality of service of the jobs"}, self.qos);
-    visitor(Setting{"constraint", "constraint", nullptr, "LIST", nullptr, "features that their nodes must have"},
+    visitor(Setting{"constraint", "constraint", nullptr, "LIST", nullptr, "features that the jobs' nodes must have"},
             self.constraint);
     visitor(Setting{"gres", "gres", nullptr, "NAME", "gpu where GPUs are asked for",
-                    "kind of device, one a slot: gpu:a100; none for jobs without"},
+                    "kind of device, one for each slot: gpu:a100; none: jobs without devices"},
             self.gres);
     visitor(Setting{"job_time", "job-time", nullptr, "TIME", "--trial-timeout and 2 minutes",
                     "time limit of a job: minutes, or 1:30:00, 2-12, 90m"},
             self.job_time);
     visitor(Setting{"slurm_options", "slurm-option", nullptr, "WORD", nullptr,
-                    "a further word of sbatch: --slurm-option=--mem=64G; may be given again"},
+                    "a further option for sbatch: --slurm-option=--mem=64G; may be given again"},
             self.slurm_options);
     visitor(Setting{"slurm_launch", "slurm-launch", nullptr, "HOW", "by COMMAND",
-                    "what spreads a trial over its nodes: command, srun, deepspeed or torchrun"},
+                    "the program that starts a trial on its nodes: command, srun, deepspeed or torchrun"},
             self.slurm_launch);
     visitor(Setting{"job_token"}, self.token);
     visitor(Setting{"has_gpus"}, self.has_gpus);
@@ -272,7 +274,7 @@ struct TrialMeasurement {
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"device_memory_bytes", "device-memory", nullptr, "SIZE", nullptr,
-                    "memory of one device: 80GB, 512MiB; default: as the trial reports"},
+                    "memory of one device: 80GB, 512MiB; default: as trials report"},
             self.device_memory_bytes);
     visitor(
         Setting{"start_profile_step", "start-profile-step", nullptr, "N", nullptr, "first step that is measured", 0},
@@ -280,8 +282,7 @@ struct TrialMeasurement {
     visitor(Setting{"end_profile_step", "end-profile-step", nullptr, "N", nullptr, "last step that is measured", 0},
             self.end_profile_step);
     visitor(Setting{"oom_patterns", "oom-pattern", nullptr, "REGEX", nullptr,
-                    "a line that a trial prints when it runs out of memory, beside those that dsat knows; may be given "
-                    "again"},
+                    "a further line that means out of memory when a trial prints it; may be given again"},
             self.oom_patterns);
   }
 };
@@ -305,14 +306,14 @@ struct TrialSetup {
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"cwd"}, self.cwd);
     visitor(Setting{"arg_mappings", "arg-mapping", nullptr, "KEY=FLAG", nullptr,
-                    "keep a flag of COMMAND in step with a key of the configuration; may be given again"},
+                    "give a flag of COMMAND the value of a configuration key; may be given again"},
             self.arg_mappings);
     visitor(Setting{"trial_cwd", "trial-cwd", nullptr, "keep|copy", nullptr,
-                    "run trials in this folder or in a copy of it", 1, "keep|copy"},
+                    "run trials in this folder, or each in a copy of it", 1, "keep|copy"},
             self.trial_cwd);
     visitor(Setting{"includes"}, self.includes);
     visitor(Setting{"probe", "no-probe", nullptr, "", nullptr,
-                    "leave the memory probe out of the trials' Python processes"},
+                    "do not load the memory probe into the trials' Python processes"},
             self.probe);
     visitor(Setting{"config_by_environment"}, self.config_by_environment);
     visitor(Setting{"variables"}, self.variables);

@@ -19,6 +19,7 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 namespace fs = std::filesystem;
@@ -55,10 +56,9 @@ TEST_F(Supervise, AStudyThatEndsIsNotTakenUpAgain) {
 
 TEST_F(Supervise, OneThatDiesOrFailsIsTakenUpWhereItWas) {
   EXPECT_EQ(supervise_with(die, [] { return 0; }), kBestFound);
-  EXPECT_THAT(captured_.err(),
-              HasSubstr("the search was killed by signal Killed: it is taken up again (restart 1 of 3"));
+  EXPECT_THAT(captured_.err(), AllOf(HasSubstr("signal Killed"), HasSubstr("restart 1 of 3")));
   EXPECT_EQ(supervise_with([] { return kFailed; }, [] { return kNoBest; }), kNoBest);
-  EXPECT_THAT(captured_.err(), HasSubstr("the search failed: it is taken up again"));
+  EXPECT_THAT(captured_.err(), HasSubstr("the search failed"));
 }
 
 TEST_F(Supervise, AFailureThatComesBackByItselfIsReported) {
@@ -79,7 +79,7 @@ TEST_F(Supervise, AsManyRestartsAsAllowed) {
 TEST_F(Supervise, OneThatNeverBeganIsNotTakenUp) {
   const Supervised study{[](const auto&) { return die(); }, [](const fs::path&) { return 0; }};
   EXPECT_EQ(supervise(study, 3, dir_, captured_.console), kFailed);
-  EXPECT_THAT(captured_.err(), Not(HasSubstr("taken up again")));
+  EXPECT_THAT(captured_.err(), Not(HasSubstr("restart ")));
 }
 
 TEST_F(Supervise, OneWithoutAJournalIsNotTakenUpAndKeepsItsStatus) {

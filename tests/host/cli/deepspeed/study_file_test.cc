@@ -63,7 +63,7 @@ TEST_F(DeepspeedStudyFile, ResultsWithoutAStudyAreNotOurs) {
   for (const Json& description : {Json{{"name", "z1"}}, Json{{"trial_dir", 3}}, Json::array(),
                                   Json{{"trial_dir", (other() / "trials/3").string()}}}) {
     write_experiment(description);
-    EXPECT_THAT(refusal(), HasSubstr("results that dsat did not make")) << description;
+    EXPECT_THAT(refusal(), HasSubstr("\"overwrite\": true")) << description;
   }
 }
 
@@ -71,7 +71,7 @@ TEST_F(DeepspeedStudyFile, OneFileThatDeepspeedsTunerWritesIsAResult) {
   for (const char* file : {"summary.txt", "ds_config_optimal.json", "cmd_optimal.txt", "profile_model_info"}) {
     fs::create_directories(results());
     write_text(results() / file, "");
-    EXPECT_THAT(refusal(), HasSubstr("results that dsat did not make")) << file;
+    EXPECT_THAT(refusal(), HasSubstr("\"overwrite\": true")) << file;
     fs::remove_all(results());
   }
 }
@@ -79,7 +79,7 @@ TEST_F(DeepspeedStudyFile, OneFileThatDeepspeedsTunerWritesIsAResult) {
 TEST_F(DeepspeedStudyFile, AStudyThatHasLostItsJournalIsNotNamed) {
   make_study(study_in(folder() / "new"));
   fs::remove(folder() / "new/dsat.db");
-  EXPECT_THAT(refusal(), HasSubstr("results that dsat did not make"));
+  EXPECT_THAT(refusal(), HasSubstr("\"overwrite\": true"));
 }
 
 }  // namespace

@@ -55,7 +55,7 @@ TEST(EntrypointWords, AShellsLanguageIsRefused) {
                            "a ~/b", "A=~/b c"}) {
     EXPECT_THAT(error_of([&] { entrypoint_words(text); }), HasSubstr("holds shell syntax")) << text;
   }
-  EXPECT_THAT(error_of([] { entrypoint_words("a 'b"); }), HasSubstr("has a ' that nothing closes"));
+  EXPECT_THAT(error_of([] { entrypoint_words("a 'b"); }), HasSubstr("has a '"));
   EXPECT_THAT(error_of([] { entrypoint_words("a \\"); }), HasSubstr("ends with a backslash"));
 }
 

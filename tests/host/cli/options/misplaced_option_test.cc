@@ -11,6 +11,8 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::HasSubstr;
+
 class MisplacedOption : public TempDirTest {
  protected:
   MisplacedOption() { write_text(dir() / "train.py", "add_argument('--metric')\nadd_argument('--random_seed')\n"); }
@@ -20,8 +22,7 @@ class MisplacedOption : public TempDirTest {
 };
 
 TEST_F(MisplacedOption, IsNamed) {
-  EXPECT_EQ(notice({"python3", "train.py", "--max-trials", "3"}),
-            "'--max-trials' stands behind the command and goes to it; options of dsat-host stand before it");
+  EXPECT_THAT(notice({"python3", "train.py", "--max-trials", "3"}).value_or(""), HasSubstr("'--max-trials'"));
   EXPECT_TRUE(notice({"python3", "train.py", "--lr", "1", "--max-trials=3"}));
 }
 

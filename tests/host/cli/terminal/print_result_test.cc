@@ -145,9 +145,7 @@ TEST_F(Report, ASearchThatEndsEarlyAgreesThatThereIsABest) {
   result_.status = host::StudyStatus::no_best;
   result_.reason = "the profile trial failed";
   print_result(result_, errors_, captured_.console);
-  EXPECT_EQ(captured_.err(),
-            "dsat-host: the search ended early: the profile trial failed; the best configuration is that of the trials "
-            "measured before\n");
+  EXPECT_THAT(captured_.err(), HasSubstr("ended early: the profile trial failed"));
   EXPECT_THAT(captured_.out(), HasSubstr("best configuration (trial 3)"));
 }
 
