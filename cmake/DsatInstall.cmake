@@ -68,7 +68,7 @@ set(DSAT_HOST_DEPENDENCIES "")
 if(TARGET dsat::host)
   get_target_property(host_libraries dsat::host LINK_LIBRARIES)
   foreach(pair "Threads::Threads|Threads" "SQLite::SQLite3|SQLite3" "re2::re2|RE2"
-               "Boost::|Boost COMPONENTS filesystem" "dsat_yaml|yaml-cpp" "OpenSSL::|OpenSSL COMPONENTS Crypto")
+               "Boost::|Boost CONFIG COMPONENTS filesystem" "dsat_yaml|yaml-cpp" "OpenSSL::|OpenSSL COMPONENTS Crypto")
     string(REPLACE "|" ";" pair ${pair})
     list(GET pair 0 library)
     list(GET pair 1 package)

@@ -142,7 +142,8 @@ class Data(PackageTest):
 
     def test_what_a_loader_refuses(self):
         class Stream(torch.utils.data.IterableDataset):
-            pass
+            def __iter__(self):
+                return iter(())
 
         for arguments, words in (((Stream(),), "Stream is an IterableDataset"), (([1], None), "batch_size=None"),
                                  (([1], 2, True, [0]), "sampler"), (([1], -1), "batch_size")):

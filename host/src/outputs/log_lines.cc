@@ -33,6 +33,9 @@ const std::vector<Row>& rows() {
   return compiled;
 }
 
+// RE2 reads a view of its own type, which is not std::string_view on every system.
+re2::StringPiece re2_view(std::string_view text) { return {text.data(), text.size()}; }
+
 bool is_looked_for_in(Where where, LogStream stream) {
   if (where == Where::not_stdout) return stream != LogStream::standard_output;
   return where != Where::not_stderr || stream != LogStream::standard_error;
@@ -40,7 +43,7 @@ bool is_looked_for_in(Where where, LogStream stream) {
 
 bool fits_row(const Row& row, std::string_view line) {
   if (line.find(row.pattern->needle) == std::string_view::npos) return false;
-  return row.regex == nullptr || RE2::PartialMatch(without_prefixes(line), *row.regex);
+  return row.regex == nullptr || RE2::PartialMatch(re2_view(without_prefixes(line)), *row.regex);
 }
 
 // Recognises the lines of a traceback between its frames: the script's source, and the marks below it.
@@ -107,9 +110,9 @@ std::shared_ptr<const RE2> compiled(const std::string& pattern) {
 
 std::string_view without_prefixes(std::string_view line) {
   static const RE2 prefixes(fmt::format("(?:{})*", fmt::join(line_prefixes(), "|")), RE2::Latin1);
-  re2::StringPiece rest = line;
+  re2::StringPiece rest = re2_view(line);
   RE2::Consume(&rest, prefixes);
-  return rest;
+  return {rest.data(), rest.size()};
 }
 
 void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::string>& lines) {
@@ -127,7 +130,8 @@ LineReader::LineReader(const std::vector<std::string>& oom_patterns) {
 }
 
 bool LineReader::fits_own_pattern(std::string_view line) const {
-  return std::any_of(own_.begin(), own_.end(), [line](const auto& own) { return RE2::PartialMatch(line, *own); });
+  const re2::StringPiece view = re2_view(line);
+  return std::any_of(own_.begin(), own_.end(), [view](const auto& own) { return RE2::PartialMatch(view, *own); });
 }
 
 std::vector<Meanings> LineReader::read(const std::vector<std::string>& lines, LogStream stream) const {

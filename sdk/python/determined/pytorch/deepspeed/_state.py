@@ -66,13 +66,19 @@ def load(path, trial, context, callbacks):
 
 
 def _read(file):
-    named = {"map_location": "cpu"}
     try:
-        state = torch.load(str(file), **named)
-    except Exception as error:  # a newer torch accepts tensors only, unless weights_only is False
-        if "weights_only" not in str(error):
-            raise InvalidExperimentException(f"checkpoint {file} cannot be read: {error}") from error
-        state = torch.load(str(file), weights_only=False, **named)
+        state = _load(file)
+    except Exception as error:
+        raise InvalidExperimentException(f"checkpoint {file} cannot be read: {error}") from error
     if not isinstance(state, dict):
         raise InvalidExperimentException(f"checkpoint {file} holds a {type(state).__name__}, not a dictionary")
     return state
+
+
+def _load(file):
+    try:
+        return torch.load(str(file), map_location="cpu")
+    except Exception as error:  # a newer torch accepts tensors only, unless weights_only is False
+        if "weights_only" not in str(error):
+            raise
+        return torch.load(str(file), map_location="cpu", weights_only=False)
