@@ -55,7 +55,7 @@ void SimulatedRunner::start(const TrialSpec& spec) {
   if (free_groups_.empty()) throw internal_error(fmt::format("trial {} was started without a free slot", spec.id));
   const uint64_t seed = mix64(mix64(options_.seed ^ hash_of(spec.identity)) ^ spec.earlier_runs);
   Loop::Clock::duration length{};
-  SimulatedTrial trial;
+  StartedTrial trial;
   try {
     Json further;
     if (spec.further_steps > 0) {
@@ -130,7 +130,7 @@ void SimulatedRunner::report_start(uint64_t id, uint32_t attempt) {
 void SimulatedRunner::report_end(uint64_t id) {
   const auto it = running_.find(id);
   // The trial leaves the map first, because on_ended may start the next trial.
-  SimulatedTrial trial = std::move(it->second);
+  StartedTrial trial = std::move(it->second);
   running_.erase(it);
   free_groups_.insert(trial.group);
   trial.end.ended_at = loop_.utc_now();
@@ -140,7 +140,7 @@ void SimulatedRunner::report_end(uint64_t id) {
 void SimulatedRunner::stop(uint64_t id, bool) {
   const auto it = running_.find(id);
   if (it == running_.end()) return;
-  SimulatedTrial& trial = it->second;
+  StartedTrial& trial = it->second;
   loop_.cancel(trial.timer);
   TrialEnd end;
   end.id = id;

@@ -40,7 +40,7 @@ class SimulatedRunner : public Runner {
   std::chrono::milliseconds commit_delay() const override { return std::chrono::seconds(1); }
 
  private:
-  struct SimulatedTrial {
+  struct StartedTrial {
     TrialEnd end;
     int group = 0;
     uint64_t timer = 0;
@@ -53,7 +53,7 @@ class SimulatedRunner : public Runner {
   Loop& loop_;
   SimulatedRunnerOptions options_;
   std::set<int> free_groups_;  // group k has slots_per_trial slots from k x slots_per_trial on
-  std::map<uint64_t, SimulatedTrial> running_;
+  std::map<uint64_t, StartedTrial> running_;
 };
 
 }  // namespace dsat::host
