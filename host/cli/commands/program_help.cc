@@ -55,7 +55,8 @@ constexpr const char* kMore = "More: --help all, --searcher NAME --help, METHOD 
 
 // The options that `set` has beside those of dsat-host itself.
 OptionSet plugin_options(OptionSet set) {
-  for (const Option& option : tune_options().options()) set.remove(option.name);
+  const OptionSet of_host = tune_options();
+  for (const Option& option : of_host.options()) set.remove(option.name);
   return set;
 }
 
