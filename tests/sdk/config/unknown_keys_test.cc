@@ -1,5 +1,5 @@
 // Keys that DeepSpeed would ignore, and the name that was probably meant.
-#include "../../sdk/config/src/unknown_key.h"
+#include "../../sdk/config/src/known_keys.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
 #include "support/error_of.h"
