@@ -1,5 +1,5 @@
 // Starts the Python process with pipes and exchanges one JSON line a message. Open trials of the same configuration are
-// told apart by Optuna's ids, in the order of the requests.
+// distinguished by Optuna's ids, in the order of the requests.
 #include "search/optuna.h"
 
 #include <fcntl.h>
