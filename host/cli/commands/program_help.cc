@@ -11,9 +11,9 @@ namespace {
 
 constexpr const char* kUsageText =
     "Usage: dsat-host [options] [--] COMMAND...\n"
-    "       dsat-host --autotuning tune|run [options] SCRIPT ARGS...     like deepspeed\n"
-    "       dsat-host [METHOD] EXPERIMENT.yaml MODEL_DIR [options]       like Determined\n"
-    "       dsat-host --runner sim --sim FILE [options]                  a simulation\n"
+    "       dsat-host --autotuning tune|run [options] SCRIPT ARGS...  like deepspeed\n"
+    "       dsat-host [METHOD] EXPERIMENT.yaml MODEL_DIR [options]    like Determined\n"
+    "       dsat-host --runner sim --sim FILE [options]               a simulation\n"
     "\n"
     "Finds the fastest ZeRO configuration of a training command by running short\n"
     "trials of it.\n"
@@ -23,12 +23,12 @@ constexpr const char* kUsageText =
 
 constexpr const char* kUsedMost =
     "The options that most people use; they end before the first word of COMMAND:\n"
-    "  --searcher PLUGIN       guided, asha, binary, random, grid or the path of a plugin\n"
-    "  -m, --metric NAME       what to optimise: FLOPS_per_gpu, throughput, latency, ...\n"
+    "  --searcher PLUGIN       guided, asha, binary, random, grid or a plugin's path\n"
+    "  -m, --metric NAME       optimise FLOPS_per_gpu, throughput, latency, ...\n"
     "  -z, --zero-stages 1 2   ZeRO stages to search, of 0 1 2 3\n"
     "  --global-batch N        fixed train_batch_size\n"
     "  --space FILE            further keys to tune and their values, as JSON\n"
-    "  --arg-mapping KEY=FLAG  keep a flag of COMMAND in step with a configuration key\n"
+    "  --arg-mapping KEY=FLAG  give a flag of COMMAND a configuration key's value\n"
     "  -mt, --max-trials N     trials to run at most\n"
     "  --time-budget TIME      end the search after this long: 90s, 15m, 2h\n"
     "  --slots-per-trial N     devices of one trial\n"
