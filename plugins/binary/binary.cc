@@ -16,7 +16,7 @@ Descriptor Binary::descriptor() {
       "binary search for the largest micro batch of random configurations",
       {OptionSpec::number("search-range-factor", 1.0, "upper end of a search, as a multiple of the expected ceiling")
            .min(0.01),
-       OptionSpec::boolean("exact", false, "halve a range that the profile fixed, as Determined did")},
+       OptionSpec::boolean("exact", false, "search the range of the profile alone, as Determined did")},
       kStateVersion};
 }
 

@@ -21,7 +21,7 @@ Descriptor Grid::descriptor() {
       "1.0.0",
       "grid search: the stages in turn, from the user's own values outwards",
       {OptionSpec::integer("num-tuning-micro-batch-sizes", 3, "micro batches tried with the user's own values").min(1),
-       OptionSpec::integer("early-stopping", 0, "leave a stage after so many trials without a better one; 0 = never")
+       OptionSpec::integer("early-stopping", 0, "leave a stage after this many trials without a better one; 0: never")
            .min(0)},
       kStateVersion};
 }

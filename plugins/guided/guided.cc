@@ -50,10 +50,10 @@ Descriptor Guided::descriptor() {
       "guided",
       "1.0.0",
       "a model of ZeRO training, corrected by each trial, proposes the next one",
-      {OptionSpec::number("tolerance", 0.5, "end when further trials are expected to gain less than so many percent")
+      {OptionSpec::number("tolerance", 0.5, "end when further trials are expected to gain less than this many percent")
            .min(0),
        OptionSpec::number("max-oom-probability", 0.04,
-                          "highest probability of running out of memory of a trial, and share of such trials")
+                          "highest probability that a trial runs out of memory, and highest share of such trials")
            .min(0.001)
            .max(0.5)},
       /*state_version=*/1,

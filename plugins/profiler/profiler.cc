@@ -309,7 +309,7 @@ Json ModelProfiler::profile() const {
 void ModelProfiler::hand_over() {
   set_profile(profile());
   finished_ = true;
-  finish(fmt::format("the profile is made of {} trials", trials_.size()));
+  finish(fmt::format("the profile used {} trials", trials_.size()));
 }
 
 }  // namespace dsat

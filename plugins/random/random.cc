@@ -19,7 +19,7 @@ Descriptor RandomSearch::descriptor() {
           "1.0.0",
           "random configurations with random micro batches",
           {OptionSpec::integer("trials-per-random-config", 5, "most trials of one configuration").min(1),
-           OptionSpec::integer("early-stopping", 0, "end after so many trials without a new best; 0 = never").min(0)},
+           OptionSpec::integer("early-stopping", 0, "end after this many trials without a new best; 0: never").min(0)},
           kStateVersion};
 }
 

@@ -251,7 +251,7 @@ std::optional<Proposal> Acquisition::explore_denied_stage() {
     Proposal look;
     look.point = {arm, micro_batch};
     look.fit_probability = surrogate_.probability_of_fitting(look.point);
-    look.exploration = "all models deny that this fits, and no trial has tried it";
+    look.exploration = "no model expects this to fit, and no trial has tried it";
     if (look.fit_probability > 1 - risk_.daring || is_excluded(look.point)) return std::nullopt;  // next() can find it
     denied_ = stage.stage;
     return look;

@@ -179,7 +179,7 @@ void check_choices(const OptionSet& set, const Tokens& given) {
 [[noreturn]] void refuse_unknown(const OptionSet& set, const std::string& spelling) {
   const std::string nearest = set.nearest(spelling);
   if (!nearest.empty()) throw Error(fmt::format("unknown option {}, did you mean {}?", spelling, nearest));
-  throw Error(fmt::format("unknown option {}: see --help for those there are; a command goes after --", spelling));
+  throw Error(fmt::format("unknown option {}: see --help for the options; a command goes after --", spelling));
 }
 
 // A bare name with two owners belongs to the program only if the user spelt out the other owners' options.

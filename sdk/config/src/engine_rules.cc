@@ -35,7 +35,7 @@ std::optional<std::string> broken_reduce_scatter_rule(const Json& config, int st
   const Json* factor = find(config, "gradient_predivide_factor");
   const bool divides = factor != nullptr && factor->is_number() && *factor != 1;
   if (!divides && !is_enabled(config, "prescale_gradients")) return std::nullopt;
-  return fmt::format("ZeRO 2 and 3 scale gradients before the reduction only where {} is false: {}{}", kReduceScatter,
+  return fmt::format("ZeRO 2 and 3 scale gradients before the reduction only if {} is false: {}{}", kReduceScatter,
                      divides ? "gradient_predivide_factor is " + shown(*factor) : "prescale_gradients is true",
                      but_stage(stage));
 }
@@ -68,9 +68,9 @@ std::optional<std::string> broken_optimizer_rule(const Json& config, int stage) 
   if (is_enabled(config, "amp.enabled")) return "amp works only without ZeRO: amp.enabled is true; enable fp16 instead";
   const std::string written = read_string(config, "optimizer.type").value_or("Adam");
   const std::string name = lower_case(written);
-  constexpr const char* kOwn = "where the script passes its own optimizer, remove 'optimizer'";
+  constexpr const char* kOwn = "remove 'optimizer' if the script passes its own";
   if (is_one_of(name, {"onebitadam", "zerooneadam", "onebitlamb"})) {
-    return fmt::format("1-bit optimizers work only without ZeRO: optimizer.type is {}; name another one, or, {}",
+    return fmt::format("1-bit optimizers work only without ZeRO: optimizer.type is {}; name another one, or {}",
                        written, kOwn);
   }
   // muadam, muadamw and muon are variants of Adam, or newer.
@@ -78,7 +78,7 @@ std::optional<std::string> broken_optimizer_rule(const Json& config, int stage) 
   if (is_enabled(config, "zero_allow_untested_optimizer")) return std::nullopt;
   return fmt::format(
       "ZeRO was not tested with this optimizer, and DeepSpeed stops: optimizer.type is {}; set "
-      "zero_allow_untested_optimizer to true, or, {}",
+      "zero_allow_untested_optimizer to true, or {}",
       written, kOwn);
 }
 

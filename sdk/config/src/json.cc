@@ -89,8 +89,8 @@ T whole_number(const Json& json) {
                         ? json.get<int64_t>() >= static_cast<int64_t>(Limits::min())
                         : json.is_number_integer() && json.get<uint64_t>() <= static_cast<uint64_t>(Limits::max());
   if (!fits) {
-    throw Error(DSAT_DATA_LOSS, fmt::format("has {}, which is no whole number from {} to {}", text_of(json),
-                                            Limits::min(), Limits::max()));
+    throw Error(DSAT_DATA_LOSS,
+                fmt::format("is {}, not a whole number from {} to {}", text_of(json), Limits::min(), Limits::max()));
   }
   return json.get<T>();
 }

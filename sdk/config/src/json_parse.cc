@@ -217,15 +217,16 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
       while (begin > 0 && text_[begin - 1] != '"' && text_[begin - 1] != '\n') --begin;
       if (begin > 0) --begin;
     }
-    if (open_.empty() && root_begun_) fail(begin, found + " behind the end of the value; remove it");
+    if (open_.empty() && root_begun_) fail(begin, found + " after the end of the value; remove it");
     if (report.find("parsing object separator") != std::string::npos) {
       fail(begin, found + " where ':' is wanted after the key " + path());
     }
     if (report.find("parsing object key") != std::string::npos) {
-      fail(begin, found + " where a key in double quotes is wanted" + (word == "}" ? "; is a comma too many?" : ""));
+      fail(begin,
+           found + " where a key in double quotes is wanted" + (word == "}" ? "; is there a comma too many?" : ""));
     }
     if (report.find("parsing value") != std::string::npos) {
-      fail(begin, found + " where a value is wanted" + (word == "]" ? "; is a comma too many?" : ""));
+      fail(begin, found + " where a value is wanted" + (word == "]" ? "; is there a comma too many?" : ""));
     }
     const bool list = !open_.empty() && open_.back()->is_array();
     const std::string behind = list ? " in a list" : " after the value of " + path();

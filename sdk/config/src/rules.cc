@@ -70,8 +70,8 @@ std::optional<std::string> broken_offload_rule(const Json& config, int stage) {
   }
   const Json* ratio = find(config, kOffloadRatioKey);
   if (ratio != nullptr && ratio->is_number() && *ratio < 1 && stage != 3) {
-    return fmt::format("a part of the optimizer is offloaded only with ZeRO 3: {} is {}{}", kOffloadRatioKey,
-                       shown(*ratio), but_stage(stage));
+    return fmt::format("partial optimizer offload works only with ZeRO 3: {} is {}{}", kOffloadRatioKey, shown(*ratio),
+                       but_stage(stage));
   }
   return std::nullopt;
 }
@@ -84,7 +84,8 @@ std::optional<std::string> broken_partition_rule(const Json& config, int stage, 
   for (const char* key : {kHpzKey, kMicsKey}) {
     const int64_t size = read_integer(config, key).value_or(0);
     if (size <= 1 || devices % size == 0 || (key == kHpzKey && size > devices)) continue;
-    return fmt::format("{} divides the devices of a trial: it is {}, but they are {}", key, size, devices);
+    return fmt::format("{} must divide the number of devices of a trial: it is {}, the number is {}", key, size,
+                       devices);
   }
   return std::nullopt;
 }
@@ -105,18 +106,18 @@ std::optional<std::string> broken_micro_batch_rule(const Json& config, const Rul
 std::optional<std::string> broken_bucket_rule(const Json& config, int stage) {
   for (const char* key : {"zero_optimization.reduce_bucket_size", kAllgatherBucketKey}) {
     const std::optional<int64_t> size = read_integer(config, key);
-    if (size && *size < 1) return fmt::format("bucket sizes are positive: {} is {}", key, *size);
+    if (size && *size < 1) return fmt::format("bucket sizes must be positive: {} is {}", key, *size);
   }
   const std::optional<int64_t> allgather = read_integer(config, kAllgatherBucketKey);
   if (allgather && *allgather % 2 != 0 && (stage == 1 || stage == 2)) {
-    return fmt::format("the all-gather's bucket size is even with ZeRO 1 and 2: {} is {}{}", kAllgatherBucketKey,
+    return fmt::format("the all-gather bucket size must be even with ZeRO 1 and 2: {} is {}{}", kAllgatherBucketKey,
                        *allgather, but_stage(stage));
   }
   // DeepSpeed reads a prefetch bucket of 0 as "do not prefetch".
   constexpr const char* kPrefetch = "zero_optimization.stage3_prefetch_bucket_size";
   const std::optional<int64_t> prefetch = read_integer(config, kPrefetch);
   if (prefetch && *prefetch < 0) {
-    return fmt::format("bucket sizes are not negative: {} is {}", kPrefetch, *prefetch);
+    return fmt::format("bucket sizes must not be negative: {} is {}", kPrefetch, *prefetch);
   }
   return std::nullopt;
 }
@@ -135,7 +136,7 @@ std::optional<std::string> broken_precision_rule(const Json& config, int stage, 
   if (stage != 0 || !dtype || on.empty()) return std::nullopt;
   const bool pipeline = read_positive(config, "pipeline.stages").value_or(1) > 1;
   if (on == "fp16.enabled" ? *dtype == "fp16" : *dtype == "fp32" || (pipeline && *dtype == "bf16")) return std::nullopt;
-  return fmt::format("without ZeRO gradients are kept in {}: {} is {}, {} true, but {} is 0",
+  return fmt::format("without ZeRO, gradients must be {}: {} is {}, {} is true, and {} is 0",
                      on == "fp16.enabled" ? "fp16 with fp16" : "fp32 with bf16", kAccumulationTypeKey, *dtype, on,
                      kStageKey);
 }

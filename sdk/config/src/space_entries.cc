@@ -106,7 +106,7 @@ void require_settable(const std::string& key, const std::string& origin) {
                                             : key + " is a section; name a key in it, dotted, such as " + kStageKey);
     }
     if (!last && kind != KeyKind::kSection) {
-      refuse(origin, key + " names nothing: " + key.substr(0, dot) + " is no section");
+      refuse(origin, key + " is not a key: " + key.substr(0, dot) + " is not a section");
     }
     section = key.substr(0, dot);
     begin = dot + 1;

@@ -111,7 +111,7 @@ const char* wanted(Type type) {
     case Type::kTruth:
       return "true or false";
     case Type::kFalse:
-      return "false: DeepSpeed has no such stage 1 any more";
+      return "false, because DeepSpeed no longer has that stage 1";
     case Type::kCount:
       return "an integer of at least 0";
     case Type::kInteger:

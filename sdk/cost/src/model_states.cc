@@ -58,7 +58,7 @@ Share share_of(const ModelSize& size, const Setup& setup) {
   check(size.largest_layer_params, "largest_layer_params");
   if (size.trainable_num_params > size.num_params) {
     throw Error(
-        fmt::format("trainable_num_params ({:f}) is above num_params ({:f}); give the count of those that are trained",
+        fmt::format("trainable_num_params ({:f}) is above num_params ({:f}); give the number of trained parameters",
                     size.trainable_num_params, size.num_params));
   }
   if (setup.stage < 0 || setup.stage > 3) {

@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr int kMaxDepth = 100;
 constexpr int kMaxNodes = 100'000;  // a small file can stand for billions, by aliases of aliases
 constexpr size_t kMaxYamlBytes = size_t{4} << 20;
-constexpr const char* kTooDeep = "more than 100 levels: nothing real is that deep";
+constexpr const char* kTooDeep = "more than 100 levels: nest fewer";
 
 std::string place_text(const fs::path& file, int line, int column) {
   return fmt::format("{}:{}:{}", file.string(), line, column);
@@ -85,9 +85,9 @@ class NodeConverter {
       : file_(file), places_(places), as_spelled_(as_spelled) {}
 
   Json convert(const YAML::Node& node, const std::string& key) {
-    if (++nodes_ > kMaxNodes) fail(node.Mark(), "its aliases stand for more than 100,000 values: write them out");
+    if (++nodes_ > kMaxNodes) fail(node.Mark(), "aliases expand to more than 100,000 values: write the values out");
     for (const YAML::Node& outer : open_) {
-      if (outer.is(node)) fail(node.Mark(), "an alias that holds itself: break the loop of anchors");
+      if (outer.is(node)) fail(node.Mark(), "an alias contains itself: break the loop of anchors");
     }
     if (open_.size() >= kMaxDepth) fail(node.Mark(), kTooDeep);
     switch (node.Type()) {
@@ -115,10 +115,10 @@ class NodeConverter {
     const std::string core = "tag:yaml.org,2002:";
     if (tag == "!" || tag == core + "str") return node.Scalar();  // quoted, or marked as text
     const bool known = tag.empty() || tag == "?" || tag.rfind(core, 0) == 0;
-    if (!known) fail(node.Mark(), fmt::format("the tag {} means nothing here: leave it out", tag));
+    if (!known) fail(node.Mark(), fmt::format("unknown tag {}: leave it out", tag));
     Json value = plain_value(node.Scalar());
     if (value.is_number_float() && !std::isfinite(value.get<double>())) {
-      fail(node.Mark(), fmt::format("'{}' is no finite number: configurations hold none", node.Scalar()));
+      fail(node.Mark(), fmt::format("'{}' is not a finite number: write a finite one", node.Scalar()));
     }
     return as_spelled_ && !value.is_null() ? Json(node.Scalar()) : value;
   }
@@ -183,18 +183,17 @@ std::string read_text(const fs::path& file) {
 std::string complaint_about(const YAML::Exception& error) {
   const auto begins = [&](const std::string& text) { return error.msg.rfind(text, 0) == 0; };
   if (begins(YAML::ErrorMsg::UNKNOWN_ANCHOR)) return "an alias names an anchor that is not defined above it";
-  if (begins(YAML::ErrorMsg::EOF_IN_SCALAR)) return "a quote that nothing closes";
+  if (begins(YAML::ErrorMsg::EOF_IN_SCALAR)) return "a quote is not closed";
   if (begins(YAML::ErrorMsg::END_OF_MAP_FLOW) || begins(YAML::ErrorMsg::END_OF_SEQ_FLOW) ||
       begins(YAML::ErrorMsg::FLOW_END)) {
-    return "a bracket is open or closed too much: look at { } and [ ]";
+    return "a bracket does not match: check { } and [ ]";
   }
-  if (begins(YAML::ErrorMsg::INVALID_ALIAS) || begins(YAML::ErrorMsg::ALIAS_NOT_FOUND))
-    return "an alias without a name";
-  if (begins(YAML::ErrorMsg::INVALID_ESCAPE)) return "a backslash that begins no escape: write two of them";
+  if (begins(YAML::ErrorMsg::INVALID_ALIAS) || begins(YAML::ErrorMsg::ALIAS_NOT_FOUND)) return "an alias has no name";
+  if (begins(YAML::ErrorMsg::INVALID_ESCAPE)) return "an unknown escape: write a backslash as two";
   if (begins(YAML::ErrorMsg::BLOCK_ENTRY) || begins(YAML::ErrorMsg::END_OF_SEQ)) {
-    return "a list is not indented as one: put its dashes below each other";
+    return "a list is not indented as one: align its dashes";
   }
-  return "is no YAML here: look at the indentation, the colons and the quotes";
+  return "not YAML: check the indentation, the colons and the quotes";
 }
 
 // Counts the parser's events, and stops the parser at the bounds of an experiment file.
@@ -206,7 +205,7 @@ class Bounds final : public YAML::EventHandler {
     if (documents_++ == 0) {
       first_ = mark.pos;
     } else if (mark.pos == first_) {  // the parser makes no progress
-      fail(mark, "is no YAML here: look for a comma or a bracket that begins the line");
+      fail(mark, "not YAML: check for a comma or a bracket that begins the line");
     } else {
       fail(mark, "a second document begins: keep one");
     }
@@ -231,7 +230,7 @@ class Bounds final : public YAML::EventHandler {
     throw Error(fmt::format("{}: {}", place_text(file_, mark.line + 1, mark.column + 1), complaint));
   }
   void count(const YAML::Mark& mark) {
-    if (++nodes_ > kMaxNodes) fail(mark, fmt::format("more than {} values: an experiment has a few dozen", kMaxNodes));
+    if (++nodes_ > kMaxNodes) fail(mark, fmt::format("more than {} values: use fewer", kMaxNodes));
   }
   void enter(const YAML::Mark& mark) {
     count(mark);
@@ -291,7 +290,7 @@ YamlFile YamlFile::load(const fs::path& file) { return parse(read_text(file), fi
 
 YamlFile YamlFile::parse(const std::string& text, const fs::path& file) {
   if (text.find('\0') != std::string::npos || first_invalid_utf8(text) != std::string::npos) {
-    throw Error(fmt::format("{}: is no text in UTF-8", file.string()));
+    throw Error(fmt::format("{}: is not UTF-8 text: save it as UTF-8", file.string()));
   }
   refuse_tabs(text, file);
   YamlFile result;

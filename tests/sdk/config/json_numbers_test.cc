@@ -6,6 +6,7 @@
 namespace dsat::config {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 const Json kRecord = Json::parse(R"({"a": {"b": 2.5, "c": -3}, "none": null, "text": "7", "large": 1e40})");
@@ -26,8 +27,7 @@ TEST(WholeNumberAt, IsAbsentOrWholeOrAnErrorThatNamesTheKey) {
   try {
     whole_number_at<int>(kRecord, "large");
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(),
-                HasSubstr("its large has 1e+40, which is no whole number from -2147483648 to 2147483647"));
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("large"), HasSubstr("1e+40"), HasSubstr("2147483647")));
   }
 }
 

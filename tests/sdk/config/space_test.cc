@@ -296,7 +296,7 @@ TEST(Rules, AnAxisWithNoLegalValueForbidsTheStage) {
 TEST(Rules, ABadBucketSizeIsLeftOutWithANotice) {
   const SpaceResult result = build(R"({"zero_optimization": {"reduce_bucket_size": [1e6, 0, 2e6]}})", {1});
   EXPECT_EQ(values_of(result, 1, kReduce), "[1000000,2000000]");
-  EXPECT_THAT(result.notices, ElementsAre(HasSubstr("bucket sizes are positive")));
+  EXPECT_THAT(result.notices, ElementsAre(HasSubstr("reduce_bucket_size")));
 }
 
 TEST(DefaultSpace, CanBeLeftOutSoThatOnlyListsAreTuned) {
