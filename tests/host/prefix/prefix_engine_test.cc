@@ -135,7 +135,7 @@ TEST_F(PrefixEngineTest, AnOldNoteEndsNobodyElsesProcess) {
     launch.slots = {{"0", 0, std::nullopt, "alpha"}};
     {  // the engine's end waits for the commands that it runs
       PrefixEngine engine(loop_, {launcher_, environment_, launch.slots}, split_prefix("sh -c"));
-      EXPECT_FALSE(engine.take_up(launch));
+      EXPECT_FALSE(engine.adopt(launch));
     }
     process->signal(SIGTERM);  // it dies of the KILL where that came first
     run_until(loop_, [&] { return ended.has_value(); });
