@@ -13,8 +13,8 @@
 #include "dsat/error.h"
 #include "facts/sections.h"
 #include "finals/end_to_end.h"
-#include "finals/flat_steps.h"
 #include "finals/gain.h"
+#include "finals/ignored_batch.h"
 #include "record/devices.h"
 #include "record/read_journal.h"
 
@@ -42,7 +42,7 @@ TrialPlace place_of(const Trial& trial, bool live) {
   return runs && live ? TrialPlace::running : TrialPlace::waiting;
 }
 
-void take_end(TrialFacts& facts, const TrialEnd& end) {
+void add_end(TrialFacts& facts, const EndDetails& end) {
   if (end.exit_code >= 0) facts.exit_code = end.exit_code;
   if (end.term_signal != 0) facts.term_signal = end.term_signal;
   facts.warnings = end.warnings;
@@ -106,7 +106,7 @@ void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   if (!facts.record.best) return;
   const std::string identity = facts.baseline ? reading.trials[*facts.baseline].identity : "";
   facts.end_to_end = end_to_end_of_best(reading.trials, identity, facts.record.best->trial);
-  facts.why_no_gain = facts.gain ? "" : why_steps_say_nothing(reading.trials).value_or("");
+  facts.why_no_gain = facts.gain ? "" : proof_of_ignored_batch(reading.trials).value_or("");
   if (!facts.gain && facts.baseline) {
     facts.gain = gain_over_own(reading.trials, facts.metric, facts.maximise, identity, facts.record.best->trial);
   }
@@ -183,7 +183,7 @@ std::vector<TrialFacts> trial_facts(const StudyFacts& facts, const std::vector<T
     one.accumulation = integer_at(record.config, config::kAccumulationKey);
     one.train_batch = integer_at(record.config, config::kTrainBatchKey);
     if (!trial.model_info) one.value = metric_of(record, facts.metric);
-    if (trial.end) take_end(one, *trial.end);
+    if (trial.end) add_end(one, *trial.end);
     const auto from = parse_rfc3339(record.started_at), to = parse_rfc3339(record.ended_at);
     if (from && (to || one.place == TrialPlace::running)) {
       const std::chrono::duration<double> took = to.value_or(now) - *from;

@@ -38,15 +38,15 @@ std::optional<EndToEnd> end_to_end_of(const Trial& trial) {
   return EndToEnd{wall_us, engine_us, std::nullopt};
 }
 
-std::optional<EndToEnd> end_to_end_of_best(const std::vector<Trial>& trials, const std::string& own_identity,
+std::optional<EndToEnd> end_to_end_of_best(const std::vector<Trial>& trials, const std::string& baseline_identity,
                                            uint64_t best) {
   if (best >= trials.size()) return std::nullopt;
   const std::string& identity = trials[best].identity;
   const std::optional<Step> step = mean_step(trials, identity);
   if (!step) return std::nullopt;
   EndToEnd found{step->wall_us, step->engine_us, std::nullopt};
-  if (own_identity.empty() || own_identity == identity) return found;
-  const std::optional<Step> own = mean_step(trials, own_identity);
+  if (baseline_identity.empty() || baseline_identity == identity) return found;
+  const std::optional<Step> own = mean_step(trials, baseline_identity);
   if (own && own->samples > 0 && step->samples > 0) {
     found.ratio = step->samples / step->wall_us / (own->samples / own->wall_us);
   }

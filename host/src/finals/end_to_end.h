@@ -17,8 +17,8 @@ namespace dsat::host {
 std::optional<EndToEnd> end_to_end_of(const Trial& trial);
 
 // The best one's times: means over all trials of its configuration. The ratio is there where the user's own
-// configuration was measured so, and is another one; an empty `own_identity`: there is none.
-std::optional<EndToEnd> end_to_end_of_best(const std::vector<Trial>& trials, const std::string& own_identity,
+// configuration was measured so, and is another one; an empty `baseline_identity`: there is none.
+std::optional<EndToEnd> end_to_end_of_best(const std::vector<Trial>& trials, const std::string& baseline_identity,
                                            uint64_t best);
 
 }  // namespace dsat::host

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "finals/finals.h"
-#include "finals/flat_steps.h"
+#include "finals/ignored_batch.h"
 
 namespace dsat::host {
 namespace {
@@ -39,11 +39,12 @@ Gain gain_between(const std::vector<double>& best, const std::vector<double>& be
 }
 
 std::vector<double> values_of(const std::vector<Trial>& trials, const std::string& identity, const std::string& metric,
-                              bool maximise, Of of) {
+                              bool maximise, Measured when) {
   std::vector<double> values;
   for (const Trial& trial : trials) {
     if (trial.identity != identity) continue;
-    if (of != Of::all && (trial.phase == Phase::comparison) != (of == Of::comparison)) continue;
+    const bool is_comparison = trial.phase == Phase::comparison;
+    if (when != Measured::at_any_time && is_comparison != (when == Measured::in_comparison)) continue;
     if (const auto value = value_of(trial, metric, maximise)) values.push_back(*value);
   }
   return values;
@@ -62,21 +63,21 @@ Repeats repeats_but(const std::vector<Trial>& trials, const std::string& metric,
 }
 
 std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
-                                  const std::string& own_identity, uint64_t best) {
-  if (own_identity.empty() || best >= trials.size()) return std::nullopt;
+                                  const std::string& baseline_identity, uint64_t best) {
+  if (baseline_identity.empty() || best >= trials.size()) return std::nullopt;
   const std::string& identity = trials[best].identity;
-  const std::vector<double> own = values_of(trials, own_identity, metric, maximise);
+  const std::vector<double> own = values_of(trials, baseline_identity, metric, maximise);
   const std::vector<double> all = values_of(trials, identity, metric, maximise);
-  if (own.empty() || all.empty() || why_steps_say_nothing(trials)) return std::nullopt;
+  if (own.empty() || all.empty() || proof_of_ignored_batch(trials)) return std::nullopt;
   const auto is_own = [&](const Trial& trial) {
-    return trial.identity == own_identity && value_of(trial, metric, maximise);
+    return trial.identity == baseline_identity && value_of(trial, metric, maximise);
   };
   const uint64_t baseline = std::find_if(trials.begin(), trials.end(), is_own)->id();
   Gain gain{1, 1, 1, baseline};
-  if (identity == own_identity) return gain;
-  const std::vector<double> after = values_of(trials, identity, metric, maximise, Of::comparison);
-  const std::vector<double> before = values_of(trials, identity, metric, maximise, Of::others);
-  gain = gain_between(after, before, own, repeats_but(trials, metric, maximise, identity, own_identity));
+  if (identity == baseline_identity) return gain;
+  const std::vector<double> after = values_of(trials, identity, metric, maximise, Measured::in_comparison);
+  const std::vector<double> before = values_of(trials, identity, metric, maximise, Measured::before_comparison);
+  gain = gain_between(after, before, own, repeats_but(trials, metric, maximise, identity, baseline_identity));
   gain.baseline = baseline;
   gain.of_best = side_of(after.empty() ? before : after, maximise);
   gain.of_own = side_of(own, maximise);

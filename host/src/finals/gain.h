@@ -23,18 +23,19 @@ Gain gain_between(const std::vector<double>& best, const std::vector<double>& be
 // A trial's measurement; nullopt: it made none, or only repeats another trial's.
 std::optional<double> value_of(const Trial& trial, const std::string& metric, bool maximise);
 
-// The values of a configuration, in the order of trials. With a phase: of that phase's trials alone, or of all others.
-enum class Of { all, comparison, others };
+// Which trials' values count: those of the comparison were measured after the best was chosen.
+enum class Measured { at_any_time, in_comparison, before_comparison };
+// The values of a configuration, in the order of trials.
 std::vector<double> values_of(const std::vector<Trial>& trials, const std::string& identity, const std::string& metric,
-                              bool maximise, Of of = Of::all);
+                              bool maximise, Measured when = Measured::at_any_time);
 // The repeats of all configurations but these two.
 Repeats repeats_but(const std::vector<Trial>& trials, const std::string& metric, bool maximise, const std::string& a,
                     const std::string& b);
 
 // nullopt: the user's own configuration, or the best, was not measured, or the script ignores its configuration
-// (flat_steps.h).
+// (ignored_batch.h).
 std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
-                                  const std::string& own_identity, uint64_t best);
+                                  const std::string& baseline_identity, uint64_t best);
 
 }  // namespace dsat::host
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "outputs/read_metrics.h"
+#include "outputs/trial_report.h"
 
 namespace dsat::host {
 

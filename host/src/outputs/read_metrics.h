@@ -4,27 +4,13 @@
 #ifndef DSAT_HOST_OUTPUTS_READ_METRICS_H_
 #define DSAT_HOST_OUTPUTS_READ_METRICS_H_
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "dsat/error.h"
 #include "dsat/host/metric.h"
+#include "outputs/trial_report.h"
 
 namespace dsat::host {
-
-// A part of the warning that throughput, latency and batch size do not agree; all trials of such a script have it.
-inline constexpr std::string_view kMeasuresElse = "the script measures something else";
-
-struct TrialReport {
-  Json metrics;  // canonical metrics, or the figures of the model
-  std::optional<uint64_t> peak_bytes, device_memory_bytes;
-  std::optional<int64_t> world_size;
-  std::vector<std::string> left_out;  // metrics that were not counted, or whose value no machine can reach
-  std::vector<std::string> warnings;
-};
 
 // Reads the result of a measured run. `config` is the trial's: its batch sizes show which version of the engine wrote
 // the file. Throws dsat::Error: not a JSON object, NaN, not a number, negative, no metric at all.

@@ -15,7 +15,6 @@ std::string wrong_with(const Trial& trial) {
   if (is_over != record.outcome.has_value())
     return is_over ? "it is over and has no outcome" : "it has an outcome and is not over";
   if (trial.state == TrialState::running && !record.started()) return "it runs and was never started";
-  if (trial.end && !record.duplicate_of && trial.end->id != record.id) return "its end is that of another trial";
   return "";
 }
 
@@ -53,20 +52,21 @@ std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& tria
 }  // namespace
 
 std::string to_string(const RowFinding& finding) {
-  return fmt::format("{} {}: {}", finding.of == RowFinding::Of::trial ? "trial" : "event", finding.row, finding.what);
+  return fmt::format("{} {}: {}", finding.table == RowFinding::Table::trials ? "trial" : "event", finding.row,
+                     finding.what);
 }
 
 std::optional<RowFinding> find_misfit(const std::vector<Trial>& trials, const std::vector<JournalEvent>& events) {
   for (const Trial& trial : trials) {
     if (std::string wrong = wrong_with(trial); !wrong.empty()) {
-      return RowFinding{RowFinding::Of::trial, trial.id(), std::move(wrong)};
+      return RowFinding{RowFinding::Table::trials, trial.id(), std::move(wrong)};
     }
   }
   Delivered delivered;
   for (const JournalEvent& entry : events) {
     const bool first_is_no_start = entry.seq == 0 && entry.event.kind != StrategyEvent::Kind::start;
     std::string wrong = first_is_no_start ? "the first event is no start" : wrong_with(entry, trials, delivered);
-    if (!wrong.empty()) return RowFinding{RowFinding::Of::event, entry.seq, std::move(wrong)};
+    if (!wrong.empty()) return RowFinding{RowFinding::Table::events, entry.seq, std::move(wrong)};
   }
   return std::nullopt;
 }
@@ -85,7 +85,7 @@ std::optional<RowFinding> find_lost_exit(const std::vector<Trial>& trials, const
     const Trial& trial = trials[id];
     const bool has_strategy = trial.phase < Phase::searcher || id >= first_trial;
     if (has_strategy && trial.state == TrialState::delivered)
-      return RowFinding{RowFinding::Of::trial, id, "it is over and the event of its end is lost"};
+      return RowFinding{RowFinding::Table::trials, id, "it is over and the event of its end is lost"};
   }
   return std::nullopt;
 }

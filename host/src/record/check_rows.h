@@ -13,8 +13,8 @@
 namespace dsat::host {
 
 struct RowFinding {
-  enum class Of { trial, event };
-  Of of = Of::trial;
+  enum class Table { trials, events };
+  Table table = Table::trials;
   uint64_t row = 0;  // a trial's id or an event's number
   std::string what;  // "it was delivered and has no outcome"
 };

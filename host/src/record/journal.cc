@@ -309,7 +309,7 @@ void Journal::put_trial(const Trial& trial) {
       .text(r.submitted_at)
       .text(r.started_at)
       .text(r.ended_at)
-      .text(trial.end ? config::text_of(to_json(*trial.end)) : "")
+      .text(trial.end ? config::text_of(end_to_json(trial)) : "")
       .run("write a trial");
 }
 

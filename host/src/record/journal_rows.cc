@@ -67,10 +67,7 @@ Trial Journal::trial_of(const Statement& row) {
   r.submitted_at = row.get_text(17);
   r.started_at = row.get_text(18);
   r.ended_at = row.get_text(19);
-  if (!row.get_text(20).empty()) {
-    trial.end = trial_end_from_json(object_of(row.get_text(20), "end"));
-    take_memory(r, *trial.end);
-  }
+  if (!row.get_text(20).empty()) read_end(object_of(row.get_text(20), "end"), trial);
   return trial;
 }
 

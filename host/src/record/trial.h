@@ -1,5 +1,5 @@
 // A trial in the study: its record, and what only the study needs.
-// Threading: plain values, used on the control thread. Errors: trial_end_from_json throws for a damaged text.
+// Threading: plain values, used on the control thread. Errors: read_end throws for a damaged text.
 #ifndef DSAT_HOST_RECORD_TRIAL_H_
 #define DSAT_HOST_RECORD_TRIAL_H_
 
@@ -37,10 +37,10 @@ struct Trial {
   TrialRecord record;
   Phase phase = Phase::searcher;
   TrialState state = TrialState::waiting;
-  bool model_info = false;    // a model-information run of the protocol
-  std::string identity;       // of the merged configuration and the kind of run
-  uint32_t earlier_runs = 0;  // earlier trials of the same identity that cost a run
-  std::optional<TrialEnd> end;
+  bool model_info = false;        // a model-information run of the protocol
+  std::string identity;           // of the merged configuration and the kind of run
+  uint32_t earlier_runs = 0;      // earlier trials of the same identity that cost a run
+  std::optional<EndDetails> end;  // of its last run, which has ended
   // false: a raised limit or a repair took its request back. This is not in the journal. A later request for the same
   // configuration becomes a duplicate, which is asked for.
   bool is_asked_for = true;
@@ -58,11 +58,13 @@ struct Trial {
 // Returns the time of its latest change; nullopt: there was none.
 std::optional<std::chrono::system_clock::time_point> latest_moment(const TrialRecord& record);
 
-// Copies the runner's report on the trial's memory, except the peak.
-void take_memory(TrialRecord& record, const TrialEnd& end);
+// Records the end of the trial's last run.
+void take_end(Trial& trial, TrialEnd end);
 
-Json to_json(const TrialEnd& end);
-TrialEnd trial_end_from_json(const Json& json);
+// Returns the journal's form of a trial's end: the details, and what the record has of it.
+Json end_to_json(const Trial& trial);
+// Reads the details, and the members of the record that have no column of their own. Throws if the text is damaged.
+void read_end(const Json& json, Trial& trial);
 
 }  // namespace dsat::host
 

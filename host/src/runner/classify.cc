@@ -151,9 +151,9 @@ std::string where_the_package_lies(const RunFacts& facts, const TrialEnd& end) {
 }
 
 // Says what is missing in a script that ended with status 0 and wrote no result.
-std::string what_it_lacks(const RunFacts& facts) {
+std::string what_it_lacks(const RunFacts& facts, const ProbeReport& probe) {
   if (facts.model_info) {
-    const bool is_engines = !read_probe(facts.trial_dir).engine_version.empty();
+    const bool is_engines = !probe.engine_version.empty();
     return fmt::format(
         "the script ended without writing {}: it must run at least one forward pass with DeepSpeed's autotuning "
         "section in its configuration{}",
@@ -167,12 +167,12 @@ std::string what_it_lacks(const RunFacts& facts) {
 
 // In `python3 train.py 2>&1 | tee FILE` the status is tee's. If the script failed, an exception is the last printed
 // line.
-std::string too_short(const RunFacts& facts, const Printed& printed) {
+std::string too_short(const RunFacts& facts, const Printed& printed, const ProbeReport& probe) {
   const ScriptLines own = script_lines(printed);
-  if (!own.is_after_a_traceback) return what_it_lacks(facts);
+  if (!own.is_after_a_traceback) return what_it_lacks(facts, probe);
   const std::string exception = shortened(own.last, kLongestReason);
   if (own.ends_with_it) return "the script ended with status 0 and without a result: " + exception;
-  return fmt::format("{}; it had printed {}", what_it_lacks(facts), exception);
+  return fmt::format("{}; it had printed {}", what_it_lacks(facts, probe), exception);
 }
 
 // The first message of a shortage, and the bound on the peak that all such messages give together.
@@ -243,11 +243,12 @@ bool has_missed_the_window(const RunFacts& facts, const TrialEnd& end) {
   return facts.exit.code == 0 || end.last_line.find("has no attribute 'flops'") != std::string::npos;
 }
 
-std::string why_failed(const RunFacts& facts, const std::string& invalid, const Printed& printed, TrialEnd& end) {
+std::string why_failed(const RunFacts& facts, const std::string& invalid, const Printed& printed,
+                       const ProbeReport& probe, TrialEnd& end) {
   if (!invalid.empty()) return invalid;
   end.from_checkpoint = has_missed_the_window(facts, end) && goes_on_from_checkpoint(facts, printed);
   if (end.from_checkpoint) return fmt::format("{} ({})", from_checkpoint(facts), how_it_ended(facts));
-  if (facts.exit.code == 0) return too_short(facts, printed);
+  if (facts.exit.code == 0) return too_short(facts, printed, probe);
   const TrialLog* log = printed.find(kStderrFile);
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
   if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(facts));
@@ -270,7 +271,8 @@ void explain_taken_port(const RunFacts& facts, const std::string& lines, TrialEn
 
 // Sets the outcome and reason of a trial without a valid result. `invalid`: what is wrong with the result file; empty:
 // there is no such file.
-void explain(const RunFacts& facts, const std::string& invalid, const Printed& printed, TrialEnd& end) {
+void explain(const RunFacts& facts, const std::string& invalid, const Printed& printed, const ProbeReport& probe,
+             TrialEnd& end) {
   const Shortage shortage = find_shortage(facts, printed);
   if (facts.stopped) {
     end.outcome = Outcome::stopped;
@@ -300,7 +302,7 @@ void explain(const RunFacts& facts, const std::string& invalid, const Printed& p
     end.infrastructure = true;
     end.reason = with_last_line(how_it_ended(facts) + ", and not by dsat-host", end);
   } else {
-    end.reason = why_failed(facts, invalid, printed, end);
+    end.reason = why_failed(facts, invalid, printed, probe, end);
   }
 }
 
@@ -426,6 +428,7 @@ bool take_short_batches(const RunFacts& facts, const ProbeReport& probe, TrialEn
 TrialEnd read_end(const RunFacts& facts) {
   TrialEnd end = begin_end(facts);
   const Printed printed(facts);
+  const ProbeReport probe = read_probe(facts.trial_dir);
   end.warnings = printed.logs.notes;
   keep_last_lines(printed, end);
   add_script_signs(facts, printed, end);
@@ -438,7 +441,6 @@ TrialEnd read_end(const RunFacts& facts) {
       if (invalid.empty()) report = read_pipeline(facts, printed);
     }
     if (report) {
-      const ProbeReport probe = read_probe(facts.trial_dir);
       if (take_short_batches(facts, probe, end)) return end;
       take_report(facts, std::move(*report), end);
       add_to_end(probe, end);
@@ -449,8 +451,8 @@ TrialEnd read_end(const RunFacts& facts) {
   } catch (const Error& error) {
     invalid = error.what();
   }
-  explain(facts, invalid, printed, end);
-  add_to_end(read_probe(facts.trial_dir), end);
+  explain(facts, invalid, printed, probe, end);
+  add_to_end(probe, end);
   if (end.outcome == Outcome::failed) warn_of_cut_logs(printed, end);
   return end;
 }

@@ -44,30 +44,35 @@ inline constexpr const char* kPeakOfLog = "log";          // DeepSpeed's MaxMemA
 // A port that another program had: the trial's MASTER_PORT, another port, or a port that no message names.
 enum class TakenPort { none, given, chosen, unnamed };
 
-struct TrialEnd {
-  uint64_t id = 0;
-  uint32_t attempt = 1;
-  Outcome outcome = Outcome::failed;
-  std::string reason;                 // one line; may be empty
+// The facts of a run's end for which the trial's record has no place.
+struct EndDetails {
   std::string last_line;              // last non-empty line of stderr; equal failures have equal lines
   std::vector<std::string> tail;      // last lines of stderr, to be shown
   std::vector<std::string> warnings;  // for example: completed, but with exit status 1
-  Json metrics;  // canonical: DeepSpeed's names, fixed units; or the figures of a model-information run
   std::vector<std::string> left_out;  // metrics of the result file whose value cannot be used
-  std::optional<uint64_t> peak_bytes, device_memory_bytes;
+  std::optional<uint64_t> device_memory_bytes;
+  std::optional<int64_t> world_size;
+  std::string engine_version, torch_version;  // versions of DeepSpeed and torch, if the memory probe saw them
+  bool from_checkpoint = false;               // failed because it resumed from a checkpoint
+  bool has_short_batches = false;             // failed because the data set is too small; it would fail again
+  std::string checkpoint_outside;             // folder outside the trial's, with its checkpoint; empty: none
+  int engines = 0;                            // engines that DeepSpeed made in rank 0; 0: unknown
+  uint64_t step = 0;                          // last profiled step
+  int exit_code = -1, term_signal = 0;
+};
+
+// The end of a run of a trial.
+struct TrialEnd : EndDetails {
+  uint64_t id = 0;
+  uint32_t attempt = 1;
+  Outcome outcome = Outcome::failed;
+  std::string reason;  // one line; may be empty
+  Json metrics;        // canonical: DeepSpeed's names, fixed units; or the figures of a model-information run
+  std::optional<uint64_t> peak_bytes;
   std::string peak_source;  // source of peak_bytes; empty: there is no peak
   // For a trial that ran out of memory: a lower bound of its peak (oom_numbers.h).
   std::optional<uint64_t> peak_above_bytes;
-  uint64_t allocator_retries = 0;  // how often the allocator had to empty its cache; 0: never, or unknown
-  std::optional<int64_t> world_size;
-  std::string engine_version, torch_version;  // versions of DeepSpeed and torch, if the memory probe saw them
-  // Facts about the script, from the log and the probe.
-  bool from_checkpoint = false;    // failed because it resumed from a checkpoint
-  bool has_short_batches = false;  // failed because the data set is too small; it would fail again
-  std::string checkpoint_outside;  // folder outside the trial's, with its checkpoint; empty: none
-  int engines = 0;                 // engines that DeepSpeed made in rank 0; 0: unknown
-  uint64_t step = 0;               // last profiled step
-  int exit_code = -1, term_signal = 0;
+  uint64_t allocator_retries = 0;          // how often the allocator had to empty its cache; 0: never, or unknown
   bool infrastructure = false;             // for example: its port was taken; runs again, not counted
   TakenPort taken_port = TakenPort::none;  // the port that made it fail
   std::string ended_at;                    // RFC 3339
@@ -99,13 +104,13 @@ class Runner {
   virtual void stop(uint64_t id, bool at_once) = 0;
 
   // After a crash: returns the end of a trial that ran then. nullopt: nothing usable is left, so run it again.
-  virtual std::optional<TrialEnd> recover(const TrialSpec& spec) = 0;
+  virtual std::optional<TrialEnd> find_end(const TrialSpec& spec) = 0;
 
-  // After recover() returned nullopt: returns whether the trial still runs, where trials outlive their host. If true,
+  // After find_end() returned nullopt: returns whether the trial still runs, where trials outlive their host. If true,
   // on_ended follows.
-  virtual bool adopt(const TrialSpec& /*spec*/) { return false; }
+  virtual bool take_up(const TrialSpec& /*spec*/) { return false; }
 
-  // After adopt() returned false: returns when the interrupted run last wrote something (RFC 3339). Empty: unknown.
+  // After take_up() returned false: returns when the interrupted run last wrote something (RFC 3339). Empty: unknown.
   virtual std::string last_written_at(const TrialSpec& /*spec*/) { return {}; }
 
   // How long the study's decisions may wait to be written to the journal. Zero: each start has effects outside, so it

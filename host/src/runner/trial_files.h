@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "runner/classify.h"
+#include "runner/run_facts.h"
 #include "runner/runner.h"
 
 namespace dsat::host {

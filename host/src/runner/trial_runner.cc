@@ -228,7 +228,7 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const LiveTrial& trial) c
 }
 
 // Takes over a trial that an earlier host started, in its folder and with its port.
-bool TrialRunner::adopt(const TrialSpec& spec) {
+bool TrialRunner::take_up(const TrialSpec& spec) {
   const uint64_t id = spec.id;
   const fs::path folder = trial_folder(options_.run_dir, id);
   if (!is_run_of(folder, spec, options_)) return false;
@@ -378,7 +378,7 @@ void TrialRunner::run_elsewhere(uint64_t id) {
   if (engine_->withhold(slots, options_.slots.shapes())) slot_watch_.await_rerun(id);
 }
 
-std::optional<TrialEnd> TrialRunner::recover(const TrialSpec& spec) {
+std::optional<TrialEnd> TrialRunner::find_end(const TrialSpec& spec) {
   const fs::path folder = trial_folder(options_.run_dir, spec.id);
   if (!is_run_of(folder, spec, options_) || !wait_until_unlocked(folder)) return std::nullopt;
   RunFacts facts = facts_of(spec);

@@ -35,7 +35,7 @@ class SimulatedRunner : public Runner {
   void start(const TrialSpec& spec) override;
   void stop(uint64_t id, bool at_once) override;
   // A simulated trial leaves nothing after a crash.
-  std::optional<TrialEnd> recover(const TrialSpec&) override { return std::nullopt; }
+  std::optional<TrialEnd> find_end(const TrialSpec&) override { return std::nullopt; }
   // A simulation has no effects outside the study.
   std::chrono::milliseconds commit_delay() const override { return std::chrono::seconds(1); }
 

@@ -31,6 +31,7 @@
 #include "study/results/run_dir.h"
 #include "study/state/searches.h"
 #include "study/state/strategy_run.h"
+#include "study/take_up/take_up.h"
 #include "study/turn/coordinator.h"
 #include "study/turn/guarded_observer.h"
 
@@ -149,7 +150,7 @@ class Study::Impl {
   Json settings;
   Environment environment;
   fs::path launcher;
-  std::optional<Coordinator::TakeUp> take_up;  // of a study that is resumed
+  std::optional<ResumeTerms> resumes;  // of a study that is resumed
   bool has_run = false;
   std::optional<EndedStudy> already;
   std::atomic<int> stop_level{0};
@@ -233,7 +234,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   auto impl = std::make_unique<Impl>(std::move(plan), std::move(lock), std::move(journal));
   impl->environment = std::move(options.environment);
   impl->launcher = launcher;
-  impl->take_up = Coordinator::TakeUp{options.searcher.has_value(), options.time_budget.has_value(), options.time_used};
+  impl->resumes = ResumeTerms{options.searcher.has_value(), options.time_budget.has_value(), options.time_used};
   impl->already = std::move(already);
   return impl;
 }
@@ -259,14 +260,17 @@ StudyResult Study::Impl::run(Observer& observer) {
   });
   const std::unique_ptr<Runner> runner =
       make_runner(loop, with_experiment, std::move(command), environment, launcher, probe);
-  Coordinator coordinator(plan, *journal, *runner, loop, results, observer, stop_level);
-  if (take_up) {
+  TurnJournal turns(*journal, loop, observer, stop_level);
+  PluginLog plugin_log(loop);
+  const auto state = [&] {
+    if (!resumes) return StudyState(plan);
     // Steps and jobs of a cluster are taken up by their engines instead.
     if (is_local) end_orphans(plan.dir, observer);
-    coordinator.resume(*take_up);
+    StudyState read = take_up(*journal, plan, *resumes, plugin_log, observer, loop);
     keep_plan_copy(plan.dir, *journal);
-  }
-  return coordinator.run();
+    return read;
+  };
+  return Coordinator(state(), {turns, *runner, loop, results, observer, plugin_log, stop_level}).run();
 }
 
 Study::Study(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,7 +1,6 @@
 // Options into a plan: what becomes of the values that a configuration leaves as "auto".
 #include "plan/fit_bucket.h"
 #include "plan_fixture.h"
-#include "study/turn/describe_study.h"
 
 namespace dsat::host {
 namespace {
@@ -51,7 +50,7 @@ TEST_F(PlanTest, PluginsSeeThePrecisionThatTheCommandsFlagsGive) {
       o.environment = {"PATH=" + dir().string()};
     });
     EXPECT_EQ(plan.base_config.value("bf16", Json()), Json::parse(config).value("bf16", Json())) << "the file is kept";
-    return describe_study(plan, Phase::searcher, 20, {}, Json(), std::nullopt).at("base_config");
+    return description_for_search(plan).at("base_config");
   };
   const std::string open = R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})";
   EXPECT_EQ(seen(open, {"train.py", "--bf16", "True"})["bf16"]["enabled"], true);

@@ -4,7 +4,6 @@
 #include "host/runner/support.h"
 #include "host/study/study_fixture.h"
 #include "plugin/plugin_strategy.h"
-#include "study/turn/describe_study.h"
 #include "support/error_of.h"
 
 namespace dsat::host {
@@ -71,7 +70,7 @@ class IsolatedStrategyTest : public StudyTest {
   }
 
   PluginProcesses apart_;
-  const Json study_ = describe_study(plan_of(scripted(Json::object())), Phase::searcher, 20, {}, Json(), std::nullopt);
+  const Json study_ = description_for_search(plan_of(scripted(Json::object())));
   Grants answers_;
   std::vector<std::string> log_;
   int restarts_ = 0;

@@ -41,9 +41,9 @@ class JournalTest : public StudyTest {
     trial.identity = "i";
     trial.end = failed(Outcome::timed_out, "last");
     trial.end->world_size = 4;
-    trial.end->peak_source = trial.record.peak_source = "log";
-    trial.end->peak_above_bytes = trial.record.peak_above_bytes = 5;
-    trial.end->allocator_retries = trial.record.allocator_retries = 6;
+    trial.record.peak_source = "log";
+    trial.record.peak_above_bytes = 5;
+    trial.record.allocator_retries = 6;
     return trial;
   }
 };
@@ -71,7 +71,7 @@ TEST_F(JournalTest, GivesBackWhatWasWritten) {
   const Trial expected = some_trial(0);
   EXPECT_EQ(to_json(trial.record), to_json(expected.record));
   EXPECT_EQ(trial.record.config.dump(), expected.record.config.dump()) << "keys keep their order";
-  EXPECT_EQ(to_json(*trial.end), to_json(*expected.end));
+  EXPECT_EQ(end_to_json(trial), end_to_json(expected));
   EXPECT_EQ(trial.phase, Phase::profiler);
   EXPECT_EQ(trial.state, TrialState::ended);
   EXPECT_TRUE(trial.model_info);
@@ -149,8 +149,10 @@ TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
     for (uint64_t id = 0; id < 3; ++id) journal->put_trial(some_trial(id));
     journal->commit();
   }
-  sql("UPDATE trials SET outcome = 'splendid' WHERE id = 1");
   const auto why_unreadable = [this] { return error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL); };
+  sql("UPDATE trials SET end = (SELECT end FROM trials WHERE id = 2) WHERE id = 1");
+  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: its end is that of another trial"));
+  sql("UPDATE trials SET outcome = 'splendid' WHERE id = 1");
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: unknown word 'splendid'"));
   sql("UPDATE trials SET outcome = 'failed', config = '{torn' WHERE id = 1");
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: its config is torn"));

@@ -14,14 +14,14 @@ using Recover = RunnerTest;
 
 TEST_F(Recover, NothingThereIsRunAgain) {
   make_runner({});
-  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+  EXPECT_EQ(runner_->find_end(spec(0)), std::nullopt);
 }
 
 TEST_F(Recover, ACompleteResultIsTakenThoughNobodySawTheEnd) {
   make_runner({});
   const TrialEnd seen = run(spec(0));
   std::filesystem::remove(trial_dir(0) / kExitFile);
-  const auto end = runner_->recover(spec(0));
+  const auto end = runner_->find_end(spec(0));
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->outcome, Outcome::completed);
   EXPECT_EQ(end->metrics, seen.metrics);
@@ -33,7 +33,7 @@ TEST_F(Recover, ATornResultOfATrialThatDiedWithTheHostIsRunAgain) {
   make_runner({"--misbehave", "torn"});
   run(spec(0));
   std::filesystem::remove(trial_dir(0) / kExitFile);
-  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+  EXPECT_EQ(runner_->find_end(spec(0)), std::nullopt);
 }
 
 TEST_F(Recover, WhatDiedWithTheHostRanUntilItsLastLineAtLeast) {
@@ -52,17 +52,17 @@ TEST_F(Recover, WhatAPowerLossTookOfAnEndThatWasSeenIsRunAgain) {
   make_runner({});
   run(spec(0));
   std::filesystem::remove(trial_dir(0) / kMetricsFile);
-  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt) << "it had a result";
+  EXPECT_EQ(runner_->find_end(spec(0)), std::nullopt) << "it had a result";
   make_runner({"--device-memory", "1"});
   run(spec(1));
   for (const char* log : {kStderrFile, kStdoutFile}) std::filesystem::resize_file(trial_dir(1) / log, 0);
-  EXPECT_EQ(runner_->recover(spec(1)), std::nullopt) << "it had a reason";
+  EXPECT_EQ(runner_->find_end(spec(1)), std::nullopt) << "it had a reason";
 }
 
 TEST_F(Recover, AFailureWhoseEndWasSeenIsNotRunAgain) {
   make_runner({"--device-memory", "1"});
   const TrialEnd seen = run(spec(0));
-  const auto end = runner_->recover(spec(0));
+  const auto end = runner_->find_end(spec(0));
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->outcome, Outcome::out_of_memory);
   EXPECT_EQ(end->exit_code, 1);
@@ -75,22 +75,22 @@ TEST_F(Recover, AFailureWhoseEndWasSeenIsNotRunAgain) {
 TEST_F(Recover, AStoppedOrDisturbedTrialIsRunAgain) {
   make_runner({"--misbehave", "port_taken"});
   run(spec(0));
-  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+  EXPECT_EQ(runner_->find_end(spec(0)), std::nullopt);
   make_runner({"--misbehave", "hang"});
   runner_->start(spec(1));
   wait_for_file(trial_dir(1) / kStdoutFile);
   runner_->stop(1, true);
   EXPECT_EQ(wait(1).outcome, Outcome::stopped);
-  EXPECT_EQ(runner_->recover(spec(1)), std::nullopt);
+  EXPECT_EQ(runner_->find_end(spec(1)), std::nullopt);
 }
 
 TEST_F(Recover, AFolderOfAnotherConfigurationIsNotTaken) {
   make_runner({});
   run(spec(0, 4));
-  EXPECT_TRUE(runner_->recover(spec(0, 4)).has_value());
-  EXPECT_EQ(runner_->recover(spec(0, 5)), std::nullopt);
+  EXPECT_TRUE(runner_->find_end(spec(0, 4)).has_value());
+  EXPECT_EQ(runner_->find_end(spec(0, 5)), std::nullopt);
   write_text(trial_dir(0) / kConfigFile, "{torn");
-  EXPECT_EQ(runner_->recover(spec(0, 4)), std::nullopt);
+  EXPECT_EQ(runner_->find_end(spec(0, 4)), std::nullopt);
 }
 
 TEST_F(Recover, WaitsForTheLastProcessOfATrialWhoseHostDied) {
@@ -105,7 +105,7 @@ TEST_F(Recover, WaitsForTheLastProcessOfATrialWhoseHostDied) {
   EXPECT_TRUE(FolderLock(trial_dir(0)).is_held_by_other());
   kill(host, SIGKILL);
   waitpid(host, nullptr, 0);
-  EXPECT_EQ(runner_->recover(spec(0)), std::nullopt);
+  EXPECT_EQ(runner_->find_end(spec(0)), std::nullopt);
   EXPECT_GE(FolderLock(trial_dir(0)).fd(), 0);
 }
 
@@ -114,7 +114,7 @@ TEST_F(Recover, AnExitOfAnEarlierAttemptSaysNothing) {
   run(spec(0));
   TrialSpec second = spec(0);
   second.attempt = 2;
-  EXPECT_EQ(runner_->recover(second), std::nullopt);
+  EXPECT_EQ(runner_->find_end(second), std::nullopt);
 }
 
 }  // namespace

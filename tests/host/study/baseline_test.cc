@@ -1,6 +1,6 @@
 // The user's own configuration as a trial: what it is, when it runs, and that nothing it does stops the search.
 #include "host/study/study_fixture.h"
-#include "study/state/own_configuration.h"
+#include "study/state/baseline_configuration.h"
 
 namespace dsat::host {
 namespace {
@@ -14,14 +14,14 @@ class BaselineTest : public StudyTest {
     return given;
   }
   // The own configuration of a plan made of this configuration and these words of the command.
-  OwnConfiguration own_of(
+  BaselineConfiguration own_of(
       const std::string& config, const std::vector<std::string>& words = {},
       const std::function<void(StudyOptions&)>& change = [](StudyOptions&) {}) {
     write_text(dir() / "ds_config.json", config);
     StudyOptions given = options();
     given.command.insert(given.command.end(), words.begin(), words.end());
     change(given);
-    return own_configuration(plan_of(given));
+    return baseline_configuration(plan_of(given));
   }
 };
 
@@ -46,16 +46,16 @@ TEST_F(BaselineTest, RunsBeforeTheSearcherWhichFindsItAmongItsObservations) {
 
 TEST_F(BaselineTest, ATracesConfigurationIsNobodys) {
   Plan plan = plan_of(with_baseline());
-  EXPECT_EQ(own_configuration(plan).why_not, "");
+  EXPECT_EQ(baseline_configuration(plan).why_not, "");
   plan.simulation.emplace();
   plan.simulation->name = "trace";
-  EXPECT_EQ(own_configuration(plan).why_not, "") << "the command has one";
+  EXPECT_EQ(baseline_configuration(plan).why_not, "") << "the command has one";
   plan.command.clear();
-  EXPECT_EQ(own_configuration(plan).why_not, "") << "--ds-config has one";
+  EXPECT_EQ(baseline_configuration(plan).why_not, "") << "--ds-config has one";
   plan.config_file = "trace";
-  EXPECT_EQ(own_configuration(plan).why_not, "") << "a scenario has one";
+  EXPECT_EQ(baseline_configuration(plan).why_not, "") << "a scenario has one";
   plan.simulation->source = {{"file", "runs.csv"}, {"trace", ""}};
-  EXPECT_EQ(own_configuration(plan).why_not, "neither COMMAND nor --ds-config gives one");
+  EXPECT_EQ(baseline_configuration(plan).why_not, "neither COMMAND nor --ds-config gives one");
 }
 
 TEST_F(BaselineTest, CompetesForTheBest) {
@@ -162,7 +162,7 @@ TEST_F(BaselineTest, APipelineAboveTheBoundOfTheTrainBatchIsNotMeasured) {
 
 TEST_F(BaselineTest, TheTrainersFlagsStandInForAuto) {
   const std::string config = R"({"train_micro_batch_size_per_gpu": "auto", "gradient_accumulation_steps": "auto"})";
-  const OwnConfiguration own = own_of(config, {}, [](StudyOptions& o) {
+  const BaselineConfiguration own = own_of(config, {}, [](StudyOptions& o) {
     o.command = {"/bin/true",
                  "train.py",
                  "--deepspeed",
@@ -179,7 +179,7 @@ TEST_F(BaselineTest, TheTrainersFlagsStandInForAuto) {
 }
 
 TEST_F(BaselineTest, AStageThatItsOwnKeysForbidIsNoConfiguration) {
-  const OwnConfiguration own = own_of(
+  const BaselineConfiguration own = own_of(
       R"({"train_micro_batch_size_per_gpu": 4,
           "zero_optimization": {"stage": 2, "offload_param": {"device": "cpu"}}})");
   EXPECT_THAT(own.why_not, HasSubstr("stage"));

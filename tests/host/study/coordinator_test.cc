@@ -354,7 +354,7 @@ TEST_F(CoordinatorTest, ANewSearcherGetsNoExitOfWhatTheEarlierOneLeftRunning) {
   Plan plan = resumed_plan(crash);
   plan.searcher.options["script"] = Json{{"start", {try_micro_batch(4)}}, {"exit 2", {{{"finish", "done"}}}}}.dump();
   Session second(plan);
-  second.how.another_searcher = true;
+  second.terms.another_searcher = true;
   second.runner.adopts = [](const TrialSpec& spec) { return spec.id == 1; };
   second.runner.held = {1};
   EXPECT_EQ(second.resume().reason, "done");

@@ -20,7 +20,9 @@
 #include "dsat/config/batch.h"
 #include "plan/plan.h"
 #include "record/journal.h"
+#include "study/take_up/take_up.h"
 #include "study/turn/coordinator.h"
+#include "study/turn/describe_study.h"
 #include "support/temp_dir.h"
 
 namespace dsat::host {
@@ -106,12 +108,12 @@ class FakeRunner : public Runner {
   }
   void run_elsewhere(uint64_t id) override { moved.push_back(id); }
   void will_not_run(const TrialEnd& end) override { dismissed.push_back(end.id); }
-  std::optional<TrialEnd> recover(const TrialSpec& spec) override {
+  std::optional<TrialEnd> find_end(const TrialSpec& spec) override {
     std::optional<TrialEnd> end = left(spec);
     if (end) complete(*end, spec);
     return end;
   }
-  bool adopt(const TrialSpec& spec) override {
+  bool take_up(const TrialSpec& spec) override {
     if (!adopts(spec)) return false;
     running_.push_back(spec);
     schedule();
@@ -207,18 +209,19 @@ struct Session {
       journal->put_meta("settings", settings_of(plan));
       journal->put_meta("max_trials", plan.max_trials);
       journal->commit();
-      coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
-      return coordinator->run();
+      return run(StudyState(plan));
     });
   }
 
   StudyResult resume() {
     return result_of([&] {
       journal = Journal::open(plan.dir, Journal::Mode::open);
-      coordinator = std::make_unique<Coordinator>(plan, *journal, runner, loop, results, observer, stop_level);
-      coordinator->resume(how);
-      return coordinator->run();
+      return run(take_up(*journal, plan, terms, plugin_log, observer, loop));
     });
+  }
+  StudyResult run(StudyState state) {
+    coordinator = std::make_unique<AtWork>(*this, std::move(state));
+    return coordinator->coordinator.run();
   }
 
   void request_stop() {
@@ -255,15 +258,30 @@ struct Session {
   }
 
   Plan plan;
-  Coordinator::TakeUp how;  // of resume
+  ResumeTerms terms;
   Loop loop;
+  PluginLog plugin_log{loop};
   Results results;
   FakeRunner runner;
   StudyLog observer;
   std::atomic<int> stop_level{0};
   std::unique_ptr<Journal> journal;
-  std::unique_ptr<Coordinator> coordinator;
+  struct AtWork {
+    AtWork(Session& s, StudyState state)
+        : turns(*s.journal, s.loop, s.observer, s.stop_level),
+          coordinator(std::move(state), {turns, s.runner, s.loop, s.results, s.observer, s.plugin_log, s.stop_level}) {}
+    TurnJournal turns;
+    Coordinator coordinator;
+  };
+  std::unique_ptr<AtWork> coordinator;
 };
+
+// What a searcher learns of its study at its start.
+inline Json description_for_search(const Plan& plan) {
+  StudyState state(plan);
+  state.run.phase = Phase::searcher;
+  return describe_study(state);
+}
 
 class StudyTest : public TempDirTest {
  protected:

@@ -1,7 +1,6 @@
 // Studies whose trials differ in size: plan, admission, and the turn that packs them.
 #include "host/study/study_fixture.h"
 #include "study/state/admission.h"
-#include "study/turn/describe_study.h"
 #include "support/error_of.h"
 
 namespace dsat::host {
@@ -79,7 +78,7 @@ TEST_F(TrialSizesTest, SizesThatTheCommandDoesNotTakeAreRefused) {
 
 TEST_F(TrialSizesTest, ASearcherSeesTheBoundOfTheTrainBatch) {
   StudyOptions options = sized();
-  const auto space = [&] { return describe_study(plan_of(options), Phase::searcher, 9, {}, {}, {}).at("space"); };
+  const auto space = [&] { return description_for_search(plan_of(options)).at("space"); };
   EXPECT_FALSE(space().contains("max_train_batch_size"));
   options.max_train_batch_size = 12;
   EXPECT_EQ(space().at("max_train_batch_size"), 12);

@@ -95,7 +95,7 @@ SoundRows sound_rows_of(std::vector<Trial> trials, std::vector<JournalEvent> eve
   };
   // Each round takes back an event or gives up a trial.
   while (const auto misfit = fit()) {
-    if (misfit->of == RowFinding::Of::event) {
+    if (misfit->table == RowFinding::Table::events) {
       cut(rows, misfit->row);
       continue;
     }

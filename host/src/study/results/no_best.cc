@@ -5,32 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "record/measured.h"
 
 namespace dsat::host {
 namespace {
-
-// A script reports the same figures in every trial, so that the first one shows what it never reports. Two are needed
-// where one may be odd.
-constexpr int kWithoutMetric = 2;
-constexpr std::array<const char*, 6> kInItsPlace{"throughput", "FLOPS_per_gpu", "latency",
-                                                 "forward",    "backward",      "step"};
-
-bool gives(const Json& metrics, const std::string& name) {
-  const auto it = metrics.find(name);
-  return it != metrics.end() && it->is_number();
-}
-
-// The metric may still come: this trial's figure of it was left out, or the host itself measures it beside the script.
-bool may_be_odd(const Trial& trial, const std::string& metric) {
-  if (metric == "wall_throughput" || metric == "wall_latency") return true;
-  if (!trial.end) return false;
-  const std::vector<std::string>& left_out = trial.end->left_out;
-  return std::find(left_out.begin(), left_out.end(), metric) != left_out.end();
-}
 
 // A short study may end before its search begins.
 const char* only_the_profilers(const std::vector<Trial>& trials) {
@@ -61,27 +41,6 @@ std::string why_no_best(const std::vector<Trial>& trials, const std::string& met
   const std::string lack =
       fmt::format(is_measured ? "nothing that gave {} may be handed back" : "no trial gave {}", metric);
   return fmt::format("{}; {} ({}){}{}", reason, lack, ends, last_failure, only_the_profilers(trials));
-}
-
-std::optional<std::string> why_metric_is_missing(const std::vector<Trial>& trials, const std::string& metric) {
-  int without = 0;
-  std::vector<const char*> reported;
-  for (const Trial& trial : trials) {
-    const Json& metrics = trial.record.metrics;
-    if (trial.record.outcome != Outcome::completed || trial.record.duplicate_of || trial.model_info) continue;
-    if (!metrics.is_object() || gives(metrics, metric)) return std::nullopt;
-    without += may_be_odd(trial, metric) ? 1 : kWithoutMetric;
-    for (const char* name : kInItsPlace) {
-      const bool is_new = std::find(reported.begin(), reported.end(), name) == reported.end();
-      if (is_new && gives(metrics, name)) reported.push_back(name);
-    }
-  }
-  if (without < kWithoutMetric || reported.empty()) return std::nullopt;
-  std::string list = reported.front();
-  for (size_t i = 1; i < reported.size(); ++i) {
-    list += fmt::format("{}{}", i + 1 == reported.size() ? " and " : ", ", reported[i]);
-  }
-  return fmt::format("the trials report {}, but no {}: give --metric {}", list, metric, reported.front());
 }
 
 std::vector<std::string> last_lines_of_failure(const std::vector<Trial>& trials, const std::filesystem::path& dir) {

@@ -5,7 +5,6 @@
 #define DSAT_HOST_STUDY_RESULTS_NO_BEST_H_
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,10 +14,6 @@ namespace dsat::host {
 
 // `reason`, then how the trials ended and why the last one failed: "no configuration found" alone helps nobody.
 std::string why_no_best(const std::vector<Trial>& trials, const std::string& metric, const std::string& reason);
-
-// Why a search cannot find a best: the trials that measured, one or two of them, gave no such metric, and here is what
-// to ask for in its place. The model-information trial measures nothing. nullopt: it may still come.
-std::optional<std::string> why_metric_is_missing(const std::vector<Trial>& trials, const std::string& metric);
 
 // The last lines that the last trial without success printed, below a line that names its file; empty: there are none.
 std::vector<std::string> last_lines_of_failure(const std::vector<Trial>& trials, const std::filesystem::path& dir);

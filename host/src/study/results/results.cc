@@ -19,7 +19,7 @@
 #include "dsat/host/format.h"
 #include "facts/memory.h"
 #include "record/measured.h"
-#include "study/results/own_text.h"
+#include "study/results/comparison_text.h"
 
 namespace dsat::host {
 namespace {
@@ -129,7 +129,7 @@ std::string summary_text(const ResultsView& view) {
     if (!view.best->why.empty()) text += fmt::format("note: {}\n", view.best->why);
   }
   if (view.own != nullptr) {
-    text += own_text(view.plan, view.trials, *view.own, view.best);
+    text += gain_text(view.plan, view.trials, *view.own, view.best);
     text += end_to_end_text(view.plan, view.trials, *view.own, view.best);
   }
   text += repeats_text(view.trials);

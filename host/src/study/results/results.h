@@ -15,7 +15,7 @@
 
 #include "plan/plan.h"
 #include "record/trial.h"
-#include "study/state/own_configuration.h"
+#include "study/state/baseline_configuration.h"
 
 namespace dsat::host {
 
@@ -26,8 +26,8 @@ struct ResultsView {
   const Json& profile;
   const std::optional<BestRecord>& best;
   std::optional<uint64_t> device_memory_bytes;
-  std::string reason;                     // why the study ended; empty: it runs
-  const OwnConfiguration* own = nullptr;  // the user's; nullptr: it is left out
+  std::string reason;                          // why the study ended; empty: it runs
+  const BaselineConfiguration* own = nullptr;  // the user's; nullptr: it is left out
 };
 
 // The printed table: per stage trials, best metric, best configuration, estimated and measured memory.

@@ -1,15 +1,18 @@
 // One function a phase says whether it has work to do, and with what it begins; next_phase asks them in order.
 #include "study/state/phases.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
 
+#include "dsat/base/shell.h"
 #include "finals/finalists.h"
 #include "finals/finals.h"
 #include "finals/gain.h"
-#include "study/state/best.h"
+#include "study/watch/least_micro_batch.h"
 
 namespace dsat::host {
 namespace {
@@ -18,97 +21,97 @@ namespace {
 constexpr int kLeastForBaseline = 2;
 
 // A search that the time budget ended may have left any number of trials: then there are those that it was to leave.
-int trials_left(const PhaseView& view) {
-  const int left = view.plan.max_trials - view.trials.counted();
-  const Search& search = view.searches.current();
+int trials_left(const StudyState& state) {
+  const int left = state.plan.max_trials - state.trials.counted();
+  const Search& search = state.searches.current();
   if (!search.end || !search.end->of_time) return left;
-  const std::vector<Trial>& all = view.trials.all();
+  const std::vector<Trial>& all = state.trials.all();
   const auto after = std::count_if(all.begin(), all.end(), [&](const Trial& trial) {
     return trial.id() >= search.first_trial && trial.phase > Phase::searcher && trial.costs_a_run();
   });
-  return std::min(left, view.plan.max_trials - trial_limit(Phase::searcher, view) - static_cast<int>(after));
+  return std::min(left, state.plan.max_trials - trial_limit(Phase::searcher, state) - static_cast<int>(after));
 }
 
 // A profile trial may have measured exactly this.
-bool was_tried(const PhaseView& view) { return view.trials.runs_of(view.own.identity) > 0; }
+bool was_tried(const StudyState& state) { return state.trials.runs_of(state.baseline.identity) > 0; }
 
-std::vector<double> values_of(const PhaseView& view, const std::string& identity) {
-  return values_of(view.trials.all(), identity, view.plan.metric, view.plan.maximise);
+std::vector<double> values_of(const StudyState& state, const std::string& identity) {
+  return values_of(state.trials.all(), identity, state.plan.metric, state.plan.maximise);
 }
-bool own_is_measured(const PhaseView& view) {
-  return !view.own.identity.empty() && !values_of(view, view.own.identity).empty();
+bool own_is_measured(const StudyState& state) {
+  return !state.baseline.identity.empty() && !values_of(state, state.baseline.identity).empty();
 }
 
 // What the searcher leaves for later depends on what was there when it began.
-bool own_was_measured_before_search(const PhaseView& view) {
-  for (const Trial& trial : view.trials.all()) {
+bool own_was_measured_before_search(const StudyState& state) {
+  for (const Trial& trial : state.trials.all()) {
     if (trial.phase >= Phase::searcher) continue;
-    const bool measures = value_of(trial, view.plan.metric, view.plan.maximise).has_value();
-    if (measures && trial.identity == view.own.identity) return true;
+    const bool measures = value_of(trial, state.plan.metric, state.plan.maximise).has_value();
+    if (measures && trial.identity == state.baseline.identity) return true;
   }
   return false;
 }
 
 // The best as it stands, by the strategy that has just finished.
-std::optional<uint64_t> best_trial(const PhaseView& view) {
-  const auto named = view.finish ? view.finish->trial : std::nullopt;
-  const BestRules rules{view.plan.verify_steps > 0, view.usable_memory_bytes};  // the one that lasted stays
-  const auto best = choose_best(view.trials.all(), view.plan.metric, view.plan.maximise, named, rules);
+std::optional<uint64_t> best_trial(const StudyState& state) {
+  const auto named = state.run.finish ? state.run.finish->trial : std::nullopt;
+  const BestRules rules{state.plan.verify_steps > 0, state.memory_for_best()};  // the one that lasted stays
+  const auto best = choose_best(state.trials.all(), state.plan.metric, state.plan.maximise, named, rules);
   return best ? std::optional<uint64_t>(best->trial) : std::nullopt;
 }
 
-bool is_to_be_compared(const PhaseView& view, uint64_t best) {
-  return view.plan.baseline && own_is_measured(view) && view.trials[best].identity != view.own.identity;
+bool is_to_be_compared(const StudyState& state, uint64_t best) {
+  return state.plan.baseline && own_is_measured(state) && state.trials[best].identity != state.baseline.identity;
 }
 
 // May a trial's configuration be handed back?
-std::function<bool(const Trial&)> may_win(const PhaseView& view) {
+std::function<bool(const Trial&)> may_win(const StudyState& state) {
   std::set<std::string> identities;
-  for (const auto& one : candidates_for_best(view.trials.all(), view.plan.metric, {false, view.usable_memory_bytes})) {
-    identities.insert(view.trials[one.trial].identity);
+  for (const auto& one : candidates_for_best(state.trials.all(), state.plan.metric, {false, state.memory_for_best()})) {
+    identities.insert(state.trials[one.trial].identity);
   }
   return [identities](const Trial& trial) { return identities.count(trial.identity) != 0; };
 }
 
-Json named_configuration(const PhaseView& view, uint64_t trial) {
-  return {{"trial", trial}, {"overrides", view.trials[trial].record.overrides}};
+Json named_configuration(const StudyState& state, uint64_t trial) {
+  return {{"trial", trial}, {"overrides", state.trials[trial].record.overrides}};
 }
 
-Json brief_of(const PhaseView& view, int budget, const Repeats& others) {
-  return {{"metric", view.plan.metric},
-          {"maximise", view.plan.maximise},
+Json brief_of(const StudyState& state, int budget, const Repeats& others) {
+  return {{"metric", state.plan.metric},
+          {"maximise", state.plan.maximise},
           {"others", to_json(others)},
           {"budget", budget},
-          {"reason", why_search_ended(view.finish)}};
+          {"reason", why_search_ended(state.run.finish)}};
 }
 
-std::optional<NextPhase> baseline(const PhaseView& view) {
-  if (!view.plan.baseline || !view.own.why_not.empty() || was_tried(view)) return std::nullopt;
-  if (trials_left(view) < kLeastForBaseline) return std::nullopt;
-  return NextPhase{Phase::baseline, {{"overrides", view.own.overrides}}};
+std::optional<NextPhase> baseline(const StudyState& state) {
+  if (!state.plan.baseline || !state.baseline.why_not.empty() || was_tried(state)) return std::nullopt;
+  if (trials_left(state) < kLeastForBaseline) return std::nullopt;
+  return NextPhase{Phase::baseline, {{"overrides", state.baseline.overrides}}};
 }
 
-std::optional<NextPhase> finals(const PhaseView& view) {
-  const std::optional<uint64_t> best = best_trial(view);
-  if (view.plan.finals == 0 || !best) return std::nullopt;
+std::optional<NextPhase> finals(const StudyState& state) {
+  const std::optional<uint64_t> best = best_trial(state);
+  if (state.plan.finals == 0 || !best) return std::nullopt;
   // The later phases need one trial of each that they measure.
-  const int later = (is_to_be_compared(view, *best) ? 2 : 0) + (view.plan.verify_steps > 0 ? 1 : 0);
-  const int budget = trials_left(view) - later;
+  const int later = (is_to_be_compared(state, *best) ? 2 : 0) + (state.plan.verify_steps > 0 ? 1 : 0);
+  const int budget = trials_left(state) - later;
   const std::vector<Contender> chosen =
-      choose_finalists(view.trials.all(), view.plan.metric, view.plan.maximise, *best, may_win(view), budget);
+      choose_finalists(state.trials.all(), state.plan.metric, state.plan.maximise, *best, may_win(state), budget);
   if (chosen.size() < 2) return std::nullopt;
-  Repeats others = repeats_but(view.trials.all(), view.plan.metric, view.plan.maximise, "", "");
+  Repeats others = repeats_but(state.trials.all(), state.plan.metric, state.plan.maximise, "", "");
   Json finalists = Json::array();
   for (const Contender& one : chosen) {
     Repeats own;
     own.add(one.values);
     others.squares -= own.squares;
     others.degrees -= own.degrees;
-    finalists.push_back(named_configuration(view, one.trial));
+    finalists.push_back(named_configuration(state, one.trial));
     finalists.back()["values"] = one.values;
   }
   others.squares = std::max(0.0, others.squares);
-  Json brief = brief_of(view, budget, others);
+  Json brief = brief_of(state, budget, others);
   brief["finalists"] = std::move(finalists);
   return NextPhase{Phase::finals, std::move(brief)};
 }
@@ -119,79 +122,115 @@ bool needs_clearly_less(std::optional<uint64_t> peak, std::optional<uint64_t> th
   return !peak || !than || static_cast<double>(*peak) <= (1 - kClearly) * static_cast<double>(*than);
 }
 
-std::optional<NextPhase> verification(const PhaseView& view) {
-  const std::optional<uint64_t> best = best_trial(view);
-  if (view.plan.verify_steps < 1 || !best || trials_left(view) < 1) return std::nullopt;
-  Json brief{{"steps", view.plan.verify_steps}, {"reason", why_search_ended(view.finish)}};
+std::optional<NextPhase> verification(const StudyState& state) {
+  const std::optional<uint64_t> best = best_trial(state);
+  if (state.plan.verify_steps < 1 || !best || trials_left(state) < 1) return std::nullopt;
+  Json brief{{"steps", state.plan.verify_steps}, {"reason", why_search_ended(state.run.finish)}};
   Json& candidates = brief["candidates"];
   std::optional<uint64_t> last_peak;
-  for (const Contender& one : by_means(view.trials.all(), view.plan.metric, view.plan.maximise, *best, may_win(view))) {
-    const std::optional<uint64_t> peak = view.trials[one.trial].record.peak_bytes;
+  for (const Contender& one :
+       by_means(state.trials.all(), state.plan.metric, state.plan.maximise, *best, may_win(state))) {
+    const std::optional<uint64_t> peak = state.trials[one.trial].record.peak_bytes;
     if (!needs_clearly_less(peak, last_peak)) continue;
-    candidates.push_back(named_configuration(view, one.trial));
+    candidates.push_back(named_configuration(state, one.trial));
     if (candidates.size() > kMostFinalists) break;  // one more, to be handed back where all of the others fail
     if (peak) last_peak = peak;
   }
   return NextPhase{Phase::verification, std::move(brief)};
 }
 
-std::optional<NextPhase> comparison(const PhaseView& view) {
-  const std::optional<uint64_t> best = best_trial(view);
-  const int budget = trials_left(view);
-  if (view.plan.finals == 0 || !best || budget < 1 || !is_to_be_compared(view, *best)) return std::nullopt;
-  const std::string& identity = view.trials[*best].identity;
+std::optional<NextPhase> comparison(const StudyState& state) {
+  const std::optional<uint64_t> best = best_trial(state);
+  const int budget = trials_left(state);
+  if (state.plan.finals == 0 || !best || budget < 1 || !is_to_be_compared(state, *best)) return std::nullopt;
+  const std::string& identity = state.trials[*best].identity;
   const Repeats others =
-      repeats_but(view.trials.all(), view.plan.metric, view.plan.maximise, identity, view.own.identity);
-  Json brief = brief_of(view, budget, others);
-  brief["best"] = named_configuration(view, *best);
-  brief["best"]["values"] = values_of(view, identity);
-  const std::vector<Trial>& all = view.trials.all();
-  const auto own =
-      std::find_if(all.begin(), all.end(), [&](const Trial& trial) { return trial.identity == view.own.identity; });
-  brief["own"] = {
-      {"trial", own->id()}, {"overrides", view.own.overrides}, {"values", values_of(view, view.own.identity)}};
+      repeats_but(state.trials.all(), state.plan.metric, state.plan.maximise, identity, state.baseline.identity);
+  Json brief = brief_of(state, budget, others);
+  brief["best"] = named_configuration(state, *best);
+  brief["best"]["values"] = values_of(state, identity);
+  const std::vector<Trial>& all = state.trials.all();
+  const auto own = std::find_if(all.begin(), all.end(),
+                                [&](const Trial& trial) { return trial.identity == state.baseline.identity; });
+  brief["own"] = {{"trial", own->id()},
+                  {"overrides", state.baseline.overrides},
+                  {"values", values_of(state, state.baseline.identity)}};
   // What was verified stays; your own was not.
-  brief["own_may_win"] = view.plan.verify_steps < 1 && may_win(view)(*own);
+  brief["own_may_win"] = state.plan.verify_steps < 1 && may_win(state)(*own);
   return NextPhase{Phase::comparison, std::move(brief)};
+}
+
+// Why the study has no baseline although one was wanted; empty: it has one, or none was wanted.
+std::string why_no_baseline(const StudyState& state) {
+  if (!state.plan.baseline) return "";
+  if (!state.baseline.why_not.empty()) return state.baseline.why_not;
+  if (was_tried(state) || trials_left(state) >= kLeastForBaseline) return "";
+  return "--max-trials leaves no trial for it";
+}
+
+// A restore that restores nothing looks like a search that is done.
+std::optional<std::string> warning_of_idle_restore(const StudyState& state) {
+  const int left = trial_limit(Phase::searcher, state) - state.trials.counted();
+  const StrategyRun& search = state.run;
+  if (search.phase != Phase::searcher || search.finish || !search.idle_since_restored || left < 1) return std::nullopt;
+  const PluginInfo& plugin = state.plan.searcher.plugin;
+  return fmt::format(
+      "plugin {}: after its saved state was restored it asks for nothing, and {} trials are left: "
+      "`dsat-host validate {}` checks save and restore; `dsat-host resume {} --searcher guided` goes on",
+      plugin.name, left, shell_quote(plugin.file.string()), shell_quote(state.plan.dir.string()));
 }
 
 }  // namespace
 
-std::optional<NextPhase> next_phase(Phase after, const PhaseView& view) {
-  switch (after) {
+std::optional<NextPhase> next_phase(const StudyState& state) {
+  switch (state.run.phase) {
     case Phase::profiler:
-      if (auto next = baseline(view)) return next;
+      if (auto next = baseline(state)) return next;
       [[fallthrough]];
     case Phase::baseline:
       return NextPhase{Phase::searcher, Json()};
     case Phase::searcher:
-      if (auto next = finals(view)) return next;
+      if (auto next = finals(state)) return next;
       [[fallthrough]];
     case Phase::finals:
-      if (auto next = verification(view)) return next;
+      if (auto next = verification(state)) return next;
       [[fallthrough]];
     case Phase::verification:
-      return comparison(view);
+      return comparison(state);
     case Phase::comparison:
       return std::nullopt;
   }
   return std::nullopt;
 }
 
-int trial_limit(Phase phase, const PhaseView& view) {
-  const Plan& plan = view.plan;
+int trial_limit(Phase phase, const StudyState& state) {
+  const Plan& plan = state.plan;
   if (phase != Phase::searcher) return plan.max_trials;
-  const bool keeps = plan.max_trials >= kLeastToKeepOf && own_was_measured_before_search(view);
+  const bool keeps = plan.max_trials >= kLeastToKeepOf && own_was_measured_before_search(state);
   const int usual = keeps ? std::min(plan.max_trials / kTrialsPerKept, kMostKept) : 0;
   const int kept = plan.finals.value_or(usual) + (plan.verify_steps > 0 ? 1 : 0);
   return std::max({1, plan.max_trials - kept});
 }
 
-std::string why_no_baseline(const PhaseView& view) {
-  if (!view.plan.baseline) return "";
-  if (!view.own.why_not.empty()) return view.own.why_not;
-  if (was_tried(view) || trials_left(view) >= kLeastForBaseline) return "";
-  return "--max-trials leaves no trial for it";
+std::vector<Finding> findings_at_end_of_phase(const StudyState& state) {
+  std::vector<Finding> findings;
+  if (const auto warning = warning_of_idle_restore(state)) findings.push_back({Finding::Effect::warning, *warning});
+  if (state.run.phase != Phase::profiler) return findings;
+  if (!state.profile.is_object()) {
+    const std::optional<Op>& finish = state.run.finish;
+    findings.push_back({Finding::Effect::no_best, fmt::format("no_profile: the profiler ended without a profile ({})",
+                                                              finish ? finish->reason : "it asked for nothing more")});
+    return findings;
+  }
+  if (const auto least = least_micro_batch(state.trials.all())) {
+    findings.push_back({Finding::Effect::warning,
+                        fmt::format("micro batch {} fails ({}): the search begins at {}; --min-micro-batch sets it",
+                                    least->fails, least->reason, least->works)});
+  }
+  if (const std::string why_not = why_no_baseline(state); !why_not.empty()) {
+    findings.push_back({Finding::Effect::note, "your own configuration is not measured: " + why_not});
+  }
+  return findings;
 }
 
 std::string why_search_ended(const std::optional<Op>& finish) {

@@ -45,7 +45,7 @@ void Searches::go_on(uint64_t next_trial) {
 void Searches::forget_events_from(uint64_t first, uint64_t trials) {
   Search& search = all_.back();
   search.counts_from = std::min(search.counts_from, trials);
-  if (search.end && search.end->first_untold > first) search.end.reset();
+  if (search.end && search.end->first_withheld > first) search.end.reset();
   if (search.first_event <= first) return;
   search.first_event = first;
   search.first_trial = trials;
@@ -65,8 +65,9 @@ Json Searches::to_json() const {
   for (const Search& search : all_) {
     Json end;
     if (search.end) {
-      end = {
-          {"first_untold", search.end->first_untold}, {"reason", search.end->reason}, {"of_time", search.end->of_time}};
+      end = {{"first_untold", search.end->first_withheld},
+             {"reason", search.end->reason},
+             {"of_time", search.end->of_time}};
     }
     list.push_back({{"first_event", search.first_event},
                     {"first_trial", search.first_trial},

@@ -19,7 +19,7 @@ namespace dsat::host {
 
 // Why and where the host ended a search. Later events of it are in the journal, and the searcher never had them.
 struct SearchEnd {
-  uint64_t first_untold = 0;  // the sequence number of the first such event
+  uint64_t first_withheld = 0;  // the sequence number of the first such event
   std::string reason;
   bool of_time = false;  // the time budget was spent; if a new one is given, the search goes on
 };

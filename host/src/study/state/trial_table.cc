@@ -115,18 +115,10 @@ void TrialTable::run_again(uint64_t id) {
 
 void TrialTable::end(TrialEnd end, Time now) {
   Trial& trial = get(end.id);
-  TrialRecord& record = trial.record;
   // Stopped before it ran: it gives its place below the trial limit back.
-  if (trial.state == TrialState::waiting && trial.costs_a_run() && !record.started()) --counted_;
+  if (trial.state == TrialState::waiting && trial.costs_a_run() && !trial.record.started()) --counted_;
   stop_requests_.erase(end.id);
-  record.outcome = end.outcome;
-  record.reason = end.reason;
-  record.metrics = end.outcome == Outcome::completed ? std::move(end.metrics) : Json();
-  end.metrics = Json();  // the record has them
-  record.peak_bytes = end.peak_bytes;
-  take_memory(record, end);
-  record.ended_at = end.ended_at;
-  trial.end = std::move(end);
+  take_end(trial, std::move(end));
   change_state(trial, TrialState::ended, now);
   if (trial.can_answer() || answering(trial.identity) != trial.id()) return;
   // It answered for its configuration and has measured nothing in the end: the next one that can takes over.
@@ -150,7 +142,9 @@ std::vector<uint64_t> TrialTable::answer_duplicates(uint64_t original, const std
     duplicate.record.reason = from.record.reason;
     duplicate.record.metrics = from.record.metrics;
     duplicate.record.peak_bytes = from.record.peak_bytes;
-    if (from.end) take_memory(duplicate.record, *from.end);
+    duplicate.record.peak_source = from.record.peak_source;
+    duplicate.record.peak_above_bytes = from.record.peak_above_bytes;
+    duplicate.record.allocator_retries = from.record.allocator_retries;
     duplicate.record.ended_at = ended_at;
     duplicate.end = from.end;
     change_state(duplicate, TrialState::ended, now);

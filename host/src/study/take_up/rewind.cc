@@ -58,7 +58,7 @@ std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& 
   const bool ends_again = search.end && (more_trials || (limits.more_time && search.end->of_time));
   const auto first = std::find_if(events.begin(), events.end(), [&](const JournalEvent& entry) {
     if (entry.seq < search.first_event) return false;
-    if (ends_again && entry.seq >= search.end->first_untold) return true;
+    if (ends_again && entry.seq >= search.end->first_withheld) return true;
     return more_trials && entry.phase == Phase::searcher && ends_or_is_refused(entry);
   });
   if (ends_again) searches.go_on(trials.size());

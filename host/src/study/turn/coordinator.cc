@@ -1,59 +1,40 @@
-// The turn of a study: deliver what is ready, choose what to start, commit, act. The parts that it brings together say
-// themselves what they decide; this file has the order.
+// The turn of a study: deliver what is ready, choose what to start, commit, start and stop.
 #include "study/turn/coordinator.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <ctime>
 #include <utility>
 
 #include "base/fault_point.h"
 #include "base/guarded.h"
-#include "dsat/base/shell.h"
-#include "dsat/base/units.h"
-#include "study/results/no_best.h"
 #include "study/state/admission.h"
+#include "study/state/phases.h"
+#include "study/turn/conclusion.h"
 #include "study/turn/describe_study.h"
 #include "study/turn/new_trials.h"
+#include "study/turn/recover_running.h"
 #include "study/turn/strategy_events.h"
-#include "study/watch/least_micro_batch.h"
 #include "study/watch/trials_since_best.h"
 
 namespace dsat::host {
-namespace {
 
-// What this thread has worked so far.
-std::chrono::nanoseconds thread_time() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
-}  // namespace
-
-Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop, Results& results, Observer& observer,
-                         const std::atomic<int>& stop_level)
-    : plan_(std::move(plan)),
-      journal_(journal),
-      runner_(runner),
-      loop_(loop),
-      results_(results),
-      observer_(observer),
-      stop_level_(stop_level),
-      plugin_log_(loop),
-      best_(plan_.metric, plan_.maximise),
-      failures_(own_micro_batch(plan_)),
-      states_(journal, observer),
-      device_memory_(plan_),
-      doubt_(plan_),
-      own_(own_configuration(plan_)),
-      time_(plan_.time_budget) {
+Coordinator::Coordinator(StudyState state, const Surroundings& surroundings)
+    : state_(std::move(state)),
+      turns_(surroundings.journal),
+      journal_(turns_.journal()),
+      runner_(surroundings.runner),
+      loop_(surroundings.loop),
+      results_(surroundings.results),
+      observer_(surroundings.observer),
+      plugin_log_(surroundings.plugin_log),
+      stop_level_(surroundings.stop_level),
+      saved_states_(journal_, observer_),
+      budgets_(state_, loop_, [this](const std::string& why) { end_study(StudyStatus::completed, why, true); }) {
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };
   runner_.on_ended = [this](const TrialEnd& end) { on_ended(end); };
-  journal_.on_busy = [this](std::chrono::milliseconds waited) { return keeps_waiting(waited); };
-  runner_.on_notice = [this](const std::string& notice) { log(Observer::Severity::warning, notice); };
+  runner_.on_notice = [this](const std::string& notice) { warn(notice); };
   runner_.on_closing = [this](const std::string& reason) { end_study(StudyStatus::interrupted, reason, true); };
+  if (journal_.next_event() > 0) saved_states_.resume_at(journal_.next_event() - 1);
   loop_.on_wake([this] {
     plugin_log_.forward(observer_);
     check_stop_requests();
@@ -61,13 +42,16 @@ Coordinator::Coordinator(Plan plan, Journal& journal, Runner& runner, Loop& loop
 }
 
 StudyResult Coordinator::run() {
-  time_.begin(loop_.now());
-  if (time_.end()) loop_.at(*time_.end(), [this] { end_study(StudyStatus::completed, kTimeIsSpent, true); });
+  if (state_.trials.size() > 0) recover_running();
+  budgets_.begin();
   check_stop_requests();
-  watch_journal();
+  // A simulation's time is not that of whoever deletes its journal: its next commit will fail.
+  if (runner_.commit_delay().count() == 0) {
+    turns_.watch([this] { fail(Error(DSAT_INTERNAL, journal_.lost_text())); });
+  }
   while (true) {
     turn();
-    if (ending_ && trials_.running().empty()) break;
+    if (state_.ending && state_.trials.running().empty()) break;
     loop_.run_once();
   }
   return close();
@@ -83,14 +67,14 @@ void Coordinator::turn() {
     commit_turn();
   } catch (const std::exception& error) {
     // None of this turn has happened; what ran before it is stopped all the same.
-    for (const uint64_t id : starts) trials_.take_back_start(id);
+    for (const uint64_t id : starts) state_.trials.take_back_start(id);
     starts.clear();
-    run_.strategy.reset();
-    ending_.reset();  // what the study was to end with has not happened either
+    state_.run.strategy.reset();
+    state_.ending.reset();  // what the study was to end with has not happened either
     fail(error);
   }
   fault_point("turn.before_act");
-  act(starts);
+  start_and_stop(starts);
   fault_point("turn.after_act");
   try {
     write_results("", false);
@@ -99,53 +83,41 @@ void Coordinator::turn() {
   }
 }
 
-// Hands over all events that are ready. One that its strategy fails leaves nothing behind.
+// Hands over all events that are ready. An event that its strategy fails leaves nothing behind.
 void Coordinator::deliver_events() {
-  if (ending_) return;
+  if (state_.ending) return;
   try {
-    watch_time();
-    if (!run_.started && !trials_.running().empty()) return;  // an earlier search's, which are being stopped
+    if (budgets_.is_search_over()) end_search(kTimeIsSpent, true);
+    if (!state_.run.started && !state_.trials.running().empty()) return;  // an earlier search's are being stopped
     do {
-      if (!run_.started) start_strategy();
-      while (!ending_ && deliver_next()) {
+      if (!state_.run.started) start_strategy();
+      while (!state_.ending && deliver_next()) {
       }
-    } while (!ending_ && advance_phase());
+    } while (!state_.ending && advance_phase());
   } catch (const std::exception& error) {
-    run_.strategy.reset();  // nothing may follow but its end
+    state_.run.strategy.reset();  // nothing may follow but its end
     fail(error);
   }
 }
 
 void Coordinator::start_strategy() {
   // What an earlier search left has ended by now, and is an observation to this one.
-  for (const Trial& trial : trials_.all()) {
-    if (trial.state == TrialState::ended) trials_.deliver(trial.id());
+  for (const Trial& trial : state_.trials.all()) {
+    if (trial.state == TrialState::ended) state_.trials.deliver(trial.id());
   }
-  run_.strategy = open_strategy(plan_, run_.phase, plugin_log_);
-  if (run_.phase == Phase::searcher) derive_space_of_search();
-  journal_.put_meta("own", own_.identity);
-  run_.started = true;
+  const Phase phase = state_.run.phase;
+  state_.run.strategy = open_strategy(state_.plan, phase, plugin_log_);
+  if (phase == Phase::searcher) state_.derive_search_space();
+  journal_.put_meta("own", state_.baseline.identity);
+  state_.run.started = true;
   StrategyEvent start;
-  start.study = run_.brief;
-  if (!is_of_plugin(run_.phase)) return handle(start);
-  // A profiler asks its own trial for the device's memory first; what the vendor's tool says comes with the result.
-  start.study =
-      describe_study(plan_, run_.phase, trial_limit(run_.phase, phase_view()), trials_.all(), profile_,
-                     run_.phase == Phase::searcher ? device_memory_.usable() : device_memory_.given_or_reported());
+  start.study = is_of_plugin(phase) ? describe_study(state_) : state_.run.brief;
   handle(start);
-}
-
-// As the plan has it, but without the micro batches that the profile has shown to be too small.
-void Coordinator::derive_space_of_search() {
-  if (const auto least = least_micro_batch(trials_.all())) {
-    plan_.min_micro_batch = std::max(plan_.min_micro_batch, least->works);
-  }
-  derive_space(plan_, plan_.data_parallel_size);
 }
 
 // Delivers one more trial, if there is one whose turn it is.
 bool Coordinator::deliver_next() {
-  const TrialTable::Next next = trials_.next_to_deliver(loop_.now());
+  const TrialTable::Next next = state_.trials.next_to_deliver(loop_.now());
   if (next.id) deliver(*next.id);
   if (next.not_before) {
     loop_.cancel(reorder_timer_);
@@ -155,119 +127,91 @@ bool Coordinator::deliver_next() {
 }
 
 void Coordinator::deliver(uint64_t id) {
-  const bool completed = trials_[id].record.outcome == Outcome::completed;
-  if (completed && !run_.finish && run_.result_delivered != id) {
-    handle(result_event(trials_[id], run_.phase == Phase::profiler ? device_memory_.all() : std::nullopt));
+  const bool completed = state_.trials[id].record.outcome == Outcome::completed;
+  if (completed && !state_.run.finish && state_.run.result_delivered != id) {
+    handle(result_event(state_.trials[id],
+                        state_.run.phase == Phase::profiler ? state_.device_memory.all() : std::nullopt));
   }
-  handle(exit_event(trials_[id]));
-  trials_.deliver(id);
+  handle(exit_event(state_.trials[id]));
+  state_.trials.deliver(id);
   answer_duplicates(id);
-  failures_.add(trials_[id]);
-  if (const auto ceiling = failures_.ceiling(trials_[id])) log(Observer::Severity::warning, *ceiling);
-  if (const auto warning = batches_.add(trials_[id])) log(Observer::Severity::warning, *warning);
-  if (const auto warning = script_.compare_times(trials_[id], plan_.metric)) log(Observer::Severity::warning, *warning);
-  if (const auto reason = failures_.reason_to_end(trials_[id])) end_study(StudyStatus::no_best, *reason);
-  if (const auto reason = steps_.why()) end_study(StudyStatus::no_best, *reason);
-  if (completed && !best_.get()) {
-    if (const auto reason = why_metric_is_missing(trials_.all(), plan_.metric)) {
-      end_study(StudyStatus::no_best, *reason);
-    }
-  }
-  watch_budget();
-  if (!plan_.early_stopping || run_.phase != Phase::searcher) return;
-  const uint64_t first = searches_.current().counts_from;
-  if (trials_since_best(trials_.all(), plan_.metric, plan_.maximise, first) < *plan_.early_stopping) return;
-  end_search(fmt::format("early stopping: {} trials without a better one", *plan_.early_stopping), false);
+  act_on(state_.watches.after_delivery(state_.trials[id], {state_.plan, state_.trials.all(), state_.profile}));
+  budgets_.watch_device_hours();
+  const std::optional<int>& patience = state_.plan.early_stopping;
+  if (!patience || state_.run.phase != Phase::searcher) return;
+  const uint64_t first = state_.searches.current().counts_from;
+  if (trials_since_best(state_.trials.all(), state_.plan.metric, state_.plan.maximise, first) < *patience) return;
+  end_search(fmt::format("early stopping: {} trials without a better one", *patience), false);
 }
 
 // A strategy is done when it has finished, or asks for nothing more, and all its trials are delivered. True: the next
 // one begins.
 bool Coordinator::advance_phase() {
-  if (trials_.any_open()) return false;
-  const PhaseView view = phase_view();
-  doubt_restore(view);
-  if (run_.phase == Phase::profiler) {
-    if (!profile_.is_object()) {
-      end_study(StudyStatus::no_best, fmt::format("no_profile: the profiler ended without a profile ({})",
-                                                  run_.finish ? run_.finish->reason : "it asked for nothing more"));
-      return false;
-    }
-    if (const auto least = least_micro_batch(trials_.all())) {
-      log(Observer::Severity::warning,
-          fmt::format("micro batch {} fails ({}): the search begins at {}; --min-micro-batch sets it", least->fails,
-                      least->reason, least->works));
-    }
-    if (const std::string why_not = why_no_baseline(view); !why_not.empty()) {
-      log(Observer::Severity::info, "your own configuration is not measured: " + why_not);
-    }
+  if (state_.trials.any_open()) return false;
+  act_on(findings_at_end_of_phase(state_));
+  if (state_.ending) return false;
+  std::optional<NextPhase> next = next_phase(state_);
+  if (!next) {
+    end_study(StudyStatus::completed, why_search_ended(state_.run.finish));
+    return false;
   }
-  if (begin_phase(next_phase(run_.phase, view))) return true;
-  end_study(StudyStatus::completed, why_search_ended(run_.finish));
-  return false;
-}
-
-// A restore that restores nothing looks like a search that is done.
-void Coordinator::doubt_restore(const PhaseView& view) {
-  const int left = trial_limit(Phase::searcher, view) - trials_.counted();
-  if (run_.phase != Phase::searcher || run_.finish || !run_.idle_since_restored || left < 1) return;
-  const PluginInfo& plugin = plan_.searcher.plugin;
-  log(Observer::Severity::warning,
-      fmt::format("plugin {}: after its saved state was restored it asks for nothing, and {} trials are left: "
-                  "`dsat-host validate {}` checks save and restore; `dsat-host resume {} --searcher guided` goes on",
-                  plugin.name, left, shell_quote(plugin.file.string()), shell_quote(plan_.dir.string())));
-}
-
-PhaseView Coordinator::phase_view() const {
-  return {plan_,    trials_, own_, run_.finish, plan_.memory_margin > 0 ? device_memory_.usable() : std::nullopt,
-          searches_};
-}
-
-bool Coordinator::begin_phase(std::optional<NextPhase> next) {
-  if (!next) return false;
-  run_ = StrategyRun();
-  run_.phase = next->phase;
-  run_.brief = std::move(next->brief);
-  states_.begin_phase();
+  state_.run = StrategyRun();
+  state_.run.phase = next->phase;
+  state_.run.brief = std::move(next->brief);
+  saved_states_.begin_phase();
   return true;
 }
 
 // One event, from the strategy's answer to what follows from it.
 void Coordinator::handle(const StrategyEvent& event) {
-  NewTrials new_trials(plan_, trials_, run_.phase, trial_limit(run_.phase, phase_view()), own_.identity, loop_);
-  const bool is_delivered = run_.phase != Phase::searcher || !searches_.was_ended_by_host();
-  const std::vector<Op> ops = is_delivered ? run_.strategy->handle(event, new_trials) : std::vector<Op>();
-  states_.note_event(journal_.append_event(run_.phase, event, ops));
+  const Phase phase = state_.run.phase;
+  NewTrials new_trials(state_.plan, state_.trials, phase, trial_limit(phase, state_), state_.baseline.identity, loop_);
+  const bool is_delivered = phase != Phase::searcher || !state_.searches.was_ended_by_host();
+  const std::vector<Op> ops = is_delivered ? state_.run.strategy->handle(event, new_trials) : std::vector<Op>();
+  saved_states_.note_event(journal_.append_event(phase, event, ops));
   apply(new_trials.take(), ops);
 }
 
 void Coordinator::apply(std::vector<Trial> new_trials, const std::vector<Op>& ops) {
-  if (!new_trials.empty()) run_.idle_since_restored = false;
+  if (!new_trials.empty()) state_.run.idle_since_restored = false;
   for (Trial& trial : new_trials) {
-    const Trial& added = trials_.add(std::move(trial), loop_.now());
+    const Trial& added = state_.trials.add(std::move(trial), loop_.now());
     if (added.record.outcome) {
       observer_.on_trial_ended(added.record);
     } else if (!added.record.duplicate_of) {
       observer_.on_trial_submitted(added.record);
-    } else if (trials_[*added.record.duplicate_of].state == TrialState::delivered) {
+    } else if (state_.trials[*added.record.duplicate_of].state == TrialState::delivered) {
       answer_duplicates(*added.record.duplicate_of);
     }
   }
   for (const Op& op : ops) {
     if (op.kind == Op::Kind::stop_trial) {
-      trials_.request_stop(*op.trial);
+      state_.trials.request_stop(*op.trial);
     } else if (op.kind == Op::Kind::set_profile) {
-      profile_ = with_engine_version(op.profile, trials_.all());
-      journal_.put_meta("profile", profile_);
-      observer_.on_profile(profile_);
+      state_.profile = with_engine_version(op.profile, state_.trials.all());
+      journal_.put_meta("profile", state_.profile);
+      observer_.on_profile(state_.profile);
     } else if (op.kind == Op::Kind::finish) {
-      run_.finish = op;
-      best_.set_named(run_.phase >= Phase::searcher ? op.trial : std::nullopt, run_.phase > Phase::searcher);
+      state_.run.finish = op;
+      const Phase phase = state_.run.phase;
+      state_.best.set_named(phase >= Phase::searcher ? op.trial : std::nullopt, phase > Phase::searcher);
     }
   }
   stop_waiting();
-  if (trials_.fruitless() >= kFruitlessRequests) {
+  if (state_.trials.fruitless() >= kFruitlessRequests) {
     end_study(StudyStatus::completed,
               fmt::format("space_exhausted: {} requests in a row were duplicates or invalid", kFruitlessRequests));
+  }
+}
+
+void Coordinator::act_on(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    if (finding.effect == Finding::Effect::no_best) {
+      end_study(StudyStatus::no_best, finding.text);
+    } else {
+      const bool is_note = finding.effect == Finding::Effect::note;
+      observer_.on_log(is_note ? Observer::Severity::info : Observer::Severity::warning, finding.text);
+    }
   }
 }
 
@@ -276,79 +220,222 @@ void Coordinator::apply(std::vector<Trial> new_trials, const std::vector<Op>& op
 std::vector<uint64_t> Coordinator::choose_starts() {
   std::vector<uint64_t> starts;
   std::vector<const Json*> configs;  // in order: a large trial is not passed by smaller ones for ever
-  const auto limit = static_cast<size_t>(plan_.concurrency());
-  while (!ending_ && !trials_.waiting().empty() && trials_.running().size() < limit) {
-    const uint64_t id = *trials_.waiting().begin();
-    configs.push_back(&trials_[id].record.config);
+  const auto limit = static_cast<size_t>(state_.plan.concurrency());
+  while (!state_.ending && !state_.trials.waiting().empty() && state_.trials.running().size() < limit) {
+    const uint64_t id = *state_.trials.waiting().begin();
+    configs.push_back(&state_.trials[id].record.config);
     if (!runner_.has_room_for(configs)) {
-      if (trials_.running().empty() && runner_.has_abandoned()) end_without_slots(id);
+      if (state_.trials.running().empty() && runner_.has_abandoned()) {
+        fail(Error(DSAT_INTERNAL,
+                   fmt::format("no slots are left for trial {}: processes that cannot be ended hold them; go on when "
+                               "they are gone, or elsewhere",
+                               id)));
+      }
       break;
     }
-    trials_.start(id);
+    state_.trials.start(id);
     starts.push_back(id);
   }
   return starts;
 }
 
-// Turns whose trials only exist in the study itself (a simulation) are written in groups: a crash loses the last group.
-// How long a group is goes by the work in it: on a busy machine writing must not outgrow everything else.
 void Coordinator::commit_turn() {
   const std::chrono::milliseconds delay = runner_.commit_delay();
-  const std::chrono::nanoseconds now = thread_time();
-  if (delay.count() > 0 && now - group_began_ < delay && !ending_) return;
-  group_began_ = now;
-  if (states_.due()) states_.save(run_);
-  put_changes();
-  group_lost_ = delay.count() > 0;
-  journal_.commit();
-  group_lost_ = false;
+  if (!turns_.is_due(state_.ending ? std::chrono::milliseconds(0) : delay)) return;
+  if (saved_states_.due()) saved_states_.save(state_.run);
+  state_.put_changes(journal_);
+  turns_.commit(delay);
 }
 
-void Coordinator::put_changes() {
-  for (const uint64_t id : trials_.take_changed()) journal_.put_trial(trials_[id]);
-  if (const auto reruns = failures_.take_changed_reruns()) journal_.put_meta("infrastructure_reruns", *reruns);
-  if (const auto restarts = failures_.take_changed_restarts()) journal_.put_meta("restarts", *restarts);
-  if (std::exchange(spent_changed_, false)) journal_.put_meta(kSpentDeviceHours, spent_device_hours_);
+void Coordinator::start_and_stop(const std::vector<uint64_t>& starts) {
+  for (const uint64_t id : starts) {
+    if (state_.ending) {
+      state_.trials.take_back_start(id);  // an earlier one could not be started
+      continue;
+    }
+    try {
+      const TrialSpec spec = spec_of(state_.plan, state_.trials[id]);
+      if (!is_found_in_folder(spec)) runner_.start(spec);
+    } catch (const std::exception& error) {
+      state_.trials.take_back_start(id);
+      fail(error);
+    }
+  }
+  for (const uint64_t id : state_.trials.take_stops_of_running()) runner_.stop(id, stop_level_acted_ > 1);
 }
 
-// After a repair: its record was lost, and its folder still has all of it.
+// After a repair the record of a trial may be lost while its folder still has the whole result.
 bool Coordinator::is_found_in_folder(const TrialSpec& spec) {
-  if (!trusts_folders_) return false;
-  const auto end = runner_.recover(spec);
+  if (!state_.trusts_folders) return false;
+  const auto end = runner_.find_end(spec);
   if (!end || end->started_at.empty()) return false;
   on_started({spec.id, spec.attempt, {}, end->started_at});
   loop_.at(loop_.now(), [this, end = *end] { on_ended(end); });
   return true;
 }
 
-void Coordinator::act(const std::vector<uint64_t>& starts) {
-  for (const uint64_t id : starts) {
-    if (ending_) {
-      trials_.take_back_start(id);  // an earlier one could not be started
-      continue;
-    }
-    try {
-      const TrialSpec spec = spec_of(plan_, trials_[id]);
-      if (!is_found_in_folder(spec)) runner_.start(spec);
-    } catch (const std::exception& error) {
-      trials_.take_back_start(id);
-      fail(error);
+// Finds out what became of the trials that were running when the host died.
+void Coordinator::recover_running() {
+  journal_.begin();
+  for (TrialEnd& end : find_ended(state_, runner_)) {
+    // The crash may have cost the journal the trial's start; its folder has it.
+    const TrialRecord& record = state_.trials[end.id].record;
+    if (record.started_at.empty()) state_.trials.note_start({end.id, end.attempt, record.slots, end.started_at});
+    if (state_.trials.is_to_stop(end.id)) {
+      state_.add_cost(end.id, end.ended_at);
+      end_trial(std::move(end));
+    } else {
+      on_ended(end);
     }
   }
-  for (const uint64_t id : trials_.take_stops_of_running()) runner_.stop(id, stop_level_acted_ > 1);
+  stop_waiting();
+  if (state_.ending) state_.trials.request_stop_of_running();
+  budgets_.watch_device_hours();  // the runs that an interruption ended may have spent them
+  state_.put_changes(journal_);
+  journal_.commit();
 }
 
-// Another program writes to the journal. Trials go on meanwhile; who interrupts the study does not wait for long.
-bool Coordinator::keeps_waiting(std::chrono::milliseconds waited) {
-  const bool is_first = waited >= kSayThatItWaits && !has_reported_waiting_;
-  if (is_first) {
-    log(Observer::Severity::warning,
-        fmt::format("{}: another program holds a lock on it, so the study waits for {} at most",
-                    journal_.file().string(), format_duration(kLongestWaitForLock)));
+void Coordinator::on_started(const TrialStart& start) {
+  state_.trials.note_start(start);
+  budgets_.trial_started(start.id);
+  // Where and when it started may wait for the trial's end: a short trial costs the journal one commit.
+  if (runner_.commit_delay().count() > 0) {
+    state_.trials.mark_changed(start.id);
+  } else {
+    loop_.at(loop_.now() + kStartNoteDelay, [this, id = start.id] { state_.trials.mark_changed(id); });
   }
-  has_reported_waiting_ = waited >= kSayThatItWaits;
+  observer_.on_trial_started(state_.trials[start.id].record);
+  budgets_.watch_device_hours();
+}
+
+void Coordinator::on_ended(const TrialEnd& end) {
+  act_on(state_.watches.after_run(end));
+  budgets_.trial_ended(end.id, end.outcome == Outcome::completed);
+  state_.add_cost(end.id, end.ended_at);
+  const bool interrupted = state_.ending && state_.ending->resumable && end.outcome == Outcome::stopped;
+  const bool repeats = state_.trials[end.id].state != TrialState::stopping && state_.grant_repeat(end);
+  if (!interrupted && !repeats) return end_trial(end);
+  if (repeats) runner_.run_elsewhere(end.id);
+  state_.trials.run_again(end.id);  // under the same id; its strategy does not learn of it
+  if (repeats) warn(fmt::format("trial {}: {}; run again", end.id, end.reason));
+}
+
+void Coordinator::end_trial(TrialEnd end) {
+  const uint64_t id = end.id;
+  state_.trials.end(std::move(end), loop_.now());
+  const Trial& trial = state_.trials[id];
+  act_on(state_.learn_from(trial));
+  state_.best.add(trial);
+  observer_.on_trial_ended(trial.record);
+}
+
+// Duplicates of a trial that its strategy knows end as it did, with events of their own.
+void Coordinator::answer_duplicates(uint64_t original) {
+  for (const uint64_t id : state_.trials.answer_duplicates(original, loop_.utc_now(), loop_.now())) {
+    observer_.on_trial_ended(state_.trials[id].record);
+  }
+}
+
+// Ends what waits and is to be stopped; what runs is stopped after the commit. A strategy that has finished has no use
+// for any open trial.
+void Coordinator::stop_waiting() {
+  if (state_.run.finish) state_.trials.request_stop_of_open();
+  for (const uint64_t id : state_.trials.take_stops_of_waiting()) {
+    TrialEnd end;
+    end.id = id;
+    end.outcome = Outcome::stopped;
+    end.reason = state_.trials[id].record.started() ? "stopped" : "stopped before it ran";
+    end.ended_at = loop_.utc_now();
+    runner_.will_not_run(end);
+    end_trial(std::move(end));
+  }
+}
+
+void Coordinator::check_stop_requests() {
   const int level = stop_level_.load();
-  return waited < (level > 1 ? std::chrono::milliseconds(0) : level > 0 ? Journal::kUsualWait : kLongestWaitForLock);
+  if (level <= stop_level_acted_) return;
+  stop_level_acted_ = level;
+  end_study(StudyStatus::interrupted, "interrupted", true);
+  state_.trials.request_stop_of_running();  // again, if they are being stopped gently
+  loop_.wake();
+}
+
+// Ends the search as if the searcher had finished. The searcher gets no later event, so that it can go on from here
+// when the study is resumed with a raised limit.
+void Coordinator::end_search(std::string reason, bool of_time) {
+  if (state_.run.phase != Phase::searcher || state_.run.finish || state_.ending) return;
+  state_.searches.end({journal_.next_event(), std::move(reason), of_time});
+  journal_.put_meta("searches", state_.searches.to_json());
+  state_.run.finish = finish_by_host(*state_.searches.current().end);
+  state_.run.strategy.reset();
+  stop_waiting();
+}
+
+// The first reason holds. What runs is stopped; run() returns when the last process is gone.
+void Coordinator::end_study(StudyStatus status, std::string reason, bool resumable) {
+  if (state_.ending) return;
+  state_.ending = Ending{status, std::move(reason), resumable};
+  state_.trials.request_stop_of_running();
+  loop_.wake();
+}
+
+// What runs is stopped and runs again when the study is resumed: no fault of the trials'.
+void Coordinator::fail(const std::exception& error) {
+  end_study(StudyStatus::failed, status_of(error).message(), true);
+}
+
+void Coordinator::refresh_best() {
+  state_.best.set_usable_memory(state_.memory_for_best());
+  if (!state_.best.refresh(state_.trials.all())) return;
+  const std::optional<BestRecord>& best = state_.best.get();
+  journal_.put_meta("best", best ? to_json(*best) : Json());
+  if (best) observer_.on_best(*best);
+}
+
+void Coordinator::write_results(const std::string& reason, bool now) {
+  results_.write({state_.plan, state_.trials.all(), state_.profile, state_.best.get(), state_.device_memory.all(),
+                  reason, &state_.baseline},
+                 now);
+  const auto due = results_.due();
+  if (!due || state_.ending || runner_.commit_delay().count() > 0) return;
+  loop_.cancel(summary_timer_);
+  summary_timer_ = loop_.at(*due, [] {});  // a turn, and with it the summary
+}
+
+StudyResult Coordinator::close() {
+  journal_.begin();
+  refresh_best();
+  explain_missing_best(state_);
+  if (turns_.has_lost_group()) {
+    state_.trials.take_changed();  // what led to these changes was lost
+  } else {
+    if (state_.ending->resumable) saved_states_.save(state_.run);
+    state_.put_changes(journal_);
+  }
+  StudyResult result = result_of(state_);
+  write_ending(result, journal_);
+  try {
+    state_.run.strategy.reset();
+    plugin_log_.forward(observer_);
+    // Before the journal says that the study has ended: nobody would write what is missing then.
+    write_results(result.reason, true);
+    fault_point("close.before_commit");
+    journal_.commit();
+    fault_point("close.committed");
+    observer_.on_closing();
+    merge_log(journal_, observer_);
+  } catch (const std::exception& error) {
+    if (result.status != StudyStatus::failed) {
+      result.status = StudyStatus::failed;
+      result.reason = status_of(error).message();
+    }
+  }
+  if (result.status == StudyStatus::no_best) {
+    for (const std::string& line : last_lines_of_failure(state_.trials.all(), state_.plan.dir)) {
+      observer_.on_log(Observer::Severity::error, line);
+    }
+  }
+  return result;
 }
 
 }  // namespace dsat::host

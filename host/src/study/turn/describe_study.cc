@@ -3,6 +3,7 @@
 
 #include "command/hugging_face.h"
 #include "dsat/study.h"
+#include "study/state/phases.h"
 
 namespace dsat::host {
 namespace {
@@ -25,8 +26,9 @@ Json observations(const std::vector<Trial>& trials, const std::string& precision
 
 }  // namespace
 
-Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::vector<Trial>& trials,
-                    const Json& profile, std::optional<uint64_t> device_memory_bytes) {
+Json describe_study(const StudyState& state) {
+  const Plan& plan = state.plan;
+  const bool is_search = state.run.phase == Phase::searcher;
   dsat::Study study;
   study.metric = plan.metric;
   study.maximise = plan.maximise;
@@ -35,16 +37,17 @@ Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::ve
   study.base_config = with_precision(plan.base_config, precision);
   study.space = config::to_json(plan.space);
   if (plan.max_train_batch_size) study.space["max_train_batch_size"] = *plan.max_train_batch_size;
-  study.limits.max_trials = max_trials;
+  study.limits.max_trials = trial_limit(state.run.phase, state);
   study.limits.max_concurrent_trials = plan.concurrency();
   study.limits.open_trials = plan.concurrency() + plan.concurrency() / kSlotsPerSpareTrial;
   study.limits.slots = static_cast<int64_t>(plan.slots.slots.size());
   study.limits.slots_per_trial = plan.slots.slots_per_trial;
   study.limits.data_parallel_size = plan.data_parallel_size;
   study.limits.profile_trials = plan.profile_trials.value();
-  study.device_memory_bytes = device_memory_bytes;
-  if (phase == Phase::searcher) study.profile = profile;
-  study.observations = observations(trials, precision);
+  // A profiler asks its own trial for the device's memory first; what the vendor's tool says comes with the result.
+  study.device_memory_bytes = is_search ? state.device_memory.usable() : state.device_memory.given_or_reported();
+  if (is_search) study.profile = state.profile;
+  study.observations = observations(state.trials.all(), precision);
   return study.to_json();
 }
 

@@ -4,12 +4,9 @@
 #ifndef DSAT_HOST_STUDY_TURN_DESCRIBE_STUDY_H_
 #define DSAT_HOST_STUDY_TURN_DESCRIBE_STUDY_H_
 
-#include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "plan/plan.h"
-#include "record/trial.h"
+#include "study/state/study_state.h"
 
 namespace dsat::host {
 
@@ -17,9 +14,8 @@ namespace dsat::host {
 // takes the slot of a trial that has ended and waits until older ones are delivered.
 inline constexpr int kSlotsPerSpareTrial = 5;
 
-// `max_trials`: the limit of the whole study while this phase asks.
-Json describe_study(const Plan& plan, Phase phase, int max_trials, const std::vector<Trial>& trials,
-                    const Json& profile, std::optional<uint64_t> device_memory_bytes);
+// The study as it stands, for the strategy at work.
+Json describe_study(const StudyState& state);
 
 // Adds DeepSpeed's version to the profile if a trial has shown it and the profiler has not written one. The cost model
 // counts the buffers of that version.

@@ -17,19 +17,22 @@ namespace {
 
 // The last line of a trial that ended well by its own account is a logger's, and that of one that went on from a
 // checkpoint is a consequence.
-const std::string& how_it_failed(const TrialEnd& end) {
+const std::string& how_it_failed(Outcome outcome, const std::string& reason, const EndDetails& end) {
   const bool by_reason =
-      end.outcome == Outcome::timed_out || end.exit_code == 0 || end.from_checkpoint || end.last_line.empty();
-  return by_reason ? end.reason : end.last_line;
+      outcome == Outcome::timed_out || end.exit_code == 0 || end.from_checkpoint || end.last_line.empty();
+  return by_reason ? reason : end.last_line;
+}
+const std::string& how_it_failed(const Trial& trial) {
+  return how_it_failed(*trial.record.outcome, trial.record.reason, *trial.end);
 }
 
 // No micro batch mends what Python cannot find or read, nor a process that was not started.
-bool is_of_no_batch(const TrialEnd& end) {
+bool is_of_no_batch(const Trial& trial) {
   constexpr std::string_view kErrors[] = {"NameError",           "SyntaxError",       "IndentationError", "ImportError",
                                           "ModuleNotFoundError", "FileNotFoundError", "PermissionError"};
   const bool is_found = std::any_of(std::begin(kErrors), std::end(kErrors),
-                                    [&](std::string_view name) { return starts_with(end.last_line, name); });
-  const auto says = [&](const char* words) { return end.reason.find(words) != std::string::npos; };
+                                    [&](std::string_view name) { return starts_with(trial.end->last_line, name); });
+  const auto says = [&](const char* words) { return trial.record.reason.find(words) != std::string::npos; };
   return is_found || says(" failed by itself") || says(" could not start it");
 }
 
@@ -45,11 +48,11 @@ void FailureWatch::add(const Trial& trial) {
   // Once a trial has trained, one that takes too long is slow, and no failure.
   const bool is_failure =
       trial.record.outcome == Outcome::failed || (trial.record.outcome == Outcome::timed_out && completed_.empty());
-  if (!is_failure || !trial.end || how_it_failed(*trial.end).empty()) {
+  if (!is_failure || !trial.end || how_it_failed(trial).empty()) {
     in_a_row_.clear();
     return;
   }
-  const Failure failure{trial.id(), how_it_failed(*trial.end), micro_batch, trial.end->from_checkpoint};
+  const Failure failure{trial.id(), how_it_failed(trial), micro_batch, trial.end->from_checkpoint};
   by_how_[failure.how].failures.push_back(failure);
   if (!in_a_row_.empty() && in_a_row_.back().how != failure.how) in_a_row_.clear();
   in_a_row_.push_back(failure);
@@ -67,8 +70,8 @@ std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) 
   const std::string reason = "the profile trial failed: " + trial.record.reason;
   if (trial.record.outcome != Outcome::failed) return reason;
   const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
-  if (micro_batch < own_micro_batch_.value_or(0)) return std::nullopt;
-  if (micro_batch > 1 || is_of_no_batch(*trial.end)) return reason;
+  if (micro_batch < baseline_micro_batch_.value_or(0)) return std::nullopt;
+  if (micro_batch > 1 || is_of_no_batch(trial)) return reason;
   return reason + "; a model that needs a micro batch above 1 wants --min-micro-batch";
 }
 
@@ -87,12 +90,12 @@ std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const 
       !completed_.empty() && *completed_.rbegin() >= *micro_batches.begin() && !in_a_row_.back().from_checkpoint;
   if (in_a_row_.size() < (has_run ? kSameFailuresOnceRan : kSameFailures)) return std::nullopt;
   if (micro_batches.size() < 2 || smaller_ones_ran(in_a_row_)) return std::nullopt;
-  return fmt::format("{} trials in a row failed in the same way: {}", in_a_row_.size(), how_it_failed(*last.end));
+  return fmt::format("{} trials in a row failed in the same way: {}", in_a_row_.size(), how_it_failed(last));
 }
 
 std::optional<std::string> FailureWatch::ceiling(const Trial& last) {
   if (last.record.outcome != Outcome::failed || !last.end) return std::nullopt;
-  const auto at = by_how_.find(how_it_failed(*last.end));
+  const auto at = by_how_.find(how_it_failed(last));
   if (at == by_how_.end() || at->second.is_reported || at->second.failures.size() < 2) return std::nullopt;
   const std::vector<Failure>& failures = at->second.failures;
   int64_t smallest = failures.front().micro_batch;
@@ -119,7 +122,8 @@ std::optional<std::set<uint64_t>> FailureWatch::take_changed_reruns() {
 }
 
 bool FailureWatch::grant_restart(const TrialEnd& end, int most) {
-  if (most < 1 || end.has_short_batches || by_how_.count(how_it_failed(end)) != 0) return false;
+  if (most < 1 || end.has_short_batches || by_how_.count(how_it_failed(end.outcome, end.reason, end)) != 0)
+    return false;
   int& count = restarts_[end.id];
   if (count >= most) return false;
   ++count;

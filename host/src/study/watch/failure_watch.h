@@ -31,7 +31,8 @@ inline constexpr size_t kSameFailuresOnceRan = 8;
 class FailureWatch {
  public:
   // With the micro batch that a profiler falls back on where a smaller one fails, if there is one.
-  explicit FailureWatch(std::optional<int64_t> own_micro_batch = std::nullopt) : own_micro_batch_(own_micro_batch) {}
+  explicit FailureWatch(std::optional<int64_t> baseline_micro_batch = std::nullopt)
+      : baseline_micro_batch_(baseline_micro_batch) {}
   // Counts a trial whose strategy has learned of its end. Call it in the order in which strategies learn.
   void add(const Trial& trial);
   // Another searcher begins: earlier failures do not count in its row.
@@ -74,7 +75,7 @@ class FailureWatch {
   // Did a smaller micro batch run than any of these?
   bool smaller_ones_ran(const std::vector<Failure>& failures) const;
 
-  std::optional<int64_t> own_micro_batch_;
+  std::optional<int64_t> baseline_micro_batch_;
   std::vector<Failure> in_a_row_;  // alike
   std::map<std::string, Alike> by_how_;
   std::set<int64_t> completed_;  // micro batches of trials that trained

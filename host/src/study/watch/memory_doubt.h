@@ -15,16 +15,10 @@ namespace dsat::host {
 
 class MemoryDoubt {
  public:
-  explicit MemoryDoubt(const Plan& plan) : plan_(plan) {}
-
   // A trial has ended. A notice for the user, once a study. `profile`: null as long as there is none.
-  std::optional<std::string> add(const Trial& trial, const Json& profile);
+  std::optional<std::string> add(const Trial& trial, const Plan& plan, const Json& profile);
 
  private:
-  // Its measured peak, else the states of its model; 0: neither is known.
-  double least_bytes(const Trial& trial, const Json& profile) const;
-
-  const Plan& plan_;  // a trial may show another number of processes than it has now
   bool is_reported_ = false;
 };
 

@@ -21,7 +21,7 @@ Error misfit(const Plan& plan, int64_t had, int64_t asked) {
 
 }  // namespace
 
-std::string adopt_world_size(Plan& plan, const Trial& trial) {
+std::string follow_world_size(Plan& plan, const Trial& trial) {
   if (!trial.model_info || !trial.end || !trial.end->world_size || *trial.end->world_size < 1) return "";
   const int64_t processes = *trial.end->world_size;
   const int64_t before = plan.data_parallel_size;

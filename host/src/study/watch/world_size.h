@@ -13,7 +13,7 @@ namespace dsat::host {
 
 // Derives the plan's space anew when a model-information run had another data-parallel size. Returns the warning to
 // log; empty: nothing has changed. Throws dsat::Error, the reason to end the study, when the plan cannot follow.
-std::string adopt_world_size(Plan& plan, const Trial& trial);
+std::string follow_world_size(Plan& plan, const Trial& trial);
 
 }  // namespace dsat::host
 

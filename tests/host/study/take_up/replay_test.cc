@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "host/study/study_fixture.h"
-#include "study/turn/describe_study.h"
 #include "support/error_of.h"
 
 namespace dsat::host {
@@ -36,11 +35,12 @@ class ReplayTest : public StudyTest {
   void begin(const std::string& plugin, const Json& plugin_options, uint64_t granted, uint64_t first_id = 0) {
     plan_ = plan_from_json(to_json(plan_of(options(plugin, plugin_options))));  // as a resumed study has it
     load_plugin(plan_.searcher, plan_, false);
+    plan_.max_trials = kMaxTrials;
     first_id_ = first_id;
     answers_ = std::make_unique<Grants>(first_id, granted);
     strategy_ = open_strategy(plan_, Phase::searcher, log_);
     StrategyEvent start;
-    start.study = describe_study(plan_, Phase::searcher, kMaxTrials, {}, Json(), std::nullopt);
+    start.study = description_for_search(plan_);
     hand_over(start);
   }
   void begin_script(const Json& script, uint64_t granted, uint64_t first_id = 0) {

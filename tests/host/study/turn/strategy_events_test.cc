@@ -16,7 +16,7 @@ Trial ended(Outcome outcome) {
 TEST(ResultEvent, HasTheMetricsAndTheLastProfiledStep) {
   Trial trial = ended(Outcome::completed);
   trial.record.metrics = {{"latency", 5.0}};
-  trial.end = TrialEnd();
+  trial.end = EndDetails();
   trial.end->step = 4;
   const StrategyEvent event = result_event(trial, std::nullopt);
   EXPECT_EQ(event.kind, StrategyEvent::Kind::result);
@@ -39,7 +39,7 @@ TEST(ExitEvent, HasAllThatTheTrialKnows) {
   trial.record.allocator_retries = 2;
   trial.record.reason = "no memory";
   trial.record.attempt = 3;
-  trial.end = TrialEnd();
+  trial.end = EndDetails();
   trial.end->exit_code = 9;
   trial.end->term_signal = 6;
   const StrategyEvent event = exit_event(trial);

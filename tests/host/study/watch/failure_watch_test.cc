@@ -21,14 +21,22 @@ Trial ended(uint64_t id, Outcome outcome, const std::string& last_line, int64_t 
   trial.record.reason = last_line;
   trial.record.config = {{config::kMicroBatchKey, micro_batch}};
   trial.end.emplace();
-  trial.end->outcome = outcome;
   trial.end->last_line = last_line;
   return trial;
 }
 
 TrialEnd failure(uint64_t id, const std::string& last_line) {
-  TrialEnd end = *ended(id, Outcome::failed, last_line, 1).end;
+  TrialEnd end;
   end.id = id;
+  end.reason = end.last_line = last_line;
+  return end;
+}
+
+TrialEnd end_of(const Trial& trial) {
+  TrialEnd end;
+  static_cast<EndDetails&>(end) = *trial.end;
+  end.id = trial.id();
+  end.reason = trial.record.reason;
   return end;
 }
 
@@ -98,7 +106,7 @@ TEST(FailureWatchTest, WhatNoMicroBatchMendsNamesNoOption) {
   for (const char* line : {"NameError: name 'modle' is not defined", "ModuleNotFoundError: No module named 'dsat'",
                            "torchrun failed by itself: AttributeError: 'get'"}) {
     Trial trial = ended(0, Outcome::failed, line, 1);
-    trial.end->reason = line;
+    trial.record.reason = line;
     trial.record.kind = TrialKind::profile;
     EXPECT_EQ(reason_after({trial}), fmt::format("the profile trial failed: {}", line));
   }
@@ -115,14 +123,14 @@ TEST(FailureWatchTest, FailuresThatPrintNothingAreAlikeByTheirReason) {
   std::vector<Trial> trials;
   for (uint64_t id = 0; id < 3; ++id) {
     trials.push_back(ended(id, Outcome::failed, "", static_cast<int64_t>(id) + 1));
-    trials.back().end->reason = "the script ended before the profile window did";
+    trials.back().record.reason = "the script ended before the profile window did";
   }
   EXPECT_EQ(reason_after(trials),
             "3 trials in a row failed in the same way: the script ended before the profile window did");
   FailureWatch watch;
-  EXPECT_TRUE(watch.grant_restart(*trials[0].end, 5));
+  EXPECT_TRUE(watch.grant_restart(end_of(trials[0]), 5));
   watch.add(trials[0]);
-  EXPECT_FALSE(watch.grant_restart(*trials[1].end, 5)) << "one has failed for good in the same way";
+  EXPECT_FALSE(watch.grant_restart(end_of(trials[1]), 5)) << "one has failed for good in the same way";
 }
 
 TEST(FailureWatchTest, OfTrialsThatEndedWithStatusZeroTheReasonsAreCompared) {
@@ -130,7 +138,7 @@ TEST(FailureWatchTest, OfTrialsThatEndedWithStatusZeroTheReasonsAreCompared) {
   for (uint64_t id = 0; id < 3; ++id) {
     trials.push_back(ended(id, Outcome::failed, fmt::format("step {}", id), static_cast<int64_t>(id) + 1));
     trials.back().end->exit_code = 0;
-    trials.back().end->reason = "the script ended before the profile window did";
+    trials.back().record.reason = "the script ended before the profile window did";
   }
   EXPECT_EQ(reason_after(trials),
             "3 trials in a row failed in the same way: the script ended before the profile window did");
@@ -140,7 +148,7 @@ TEST(FailureWatchTest, TimeLimitsThatArePassedEndAStudyInWhichNothingTrained) {
   std::vector<Trial> trials;
   for (uint64_t id = 0; id < 3; ++id) {
     trials.push_back(ended(id, Outcome::timed_out, fmt::format("step {}", id), static_cast<int64_t>(id) + 1));
-    trials.back().end->reason = "ran longer than 30 min";
+    trials.back().record.reason = "ran longer than 30 min";
   }
   EXPECT_EQ(reason_after(trials), "3 trials in a row failed in the same way: ran longer than 30 min");
   trials.insert(trials.begin(), ended(7, Outcome::completed, "", 2));
@@ -171,7 +179,7 @@ TEST(FailureWatchTest, ACheckpointThatATrialLeftIsNoCeiling) {
   std::vector<Trial> trials{ended(0, Outcome::completed, "", 1)};
   for (uint64_t id = 1; id < 4; ++id) {
     trials.push_back(ended(id, Outcome::failed, "AttributeError", static_cast<int64_t>(id) + 1));
-    trials.back().end->reason = "it goes on from a checkpoint";
+    trials.back().record.reason = "it goes on from a checkpoint";
     trials.back().end->from_checkpoint = true;
   }
   FailureWatch watch;

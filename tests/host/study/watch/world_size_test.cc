@@ -29,16 +29,16 @@ class WorldSizeTest : public StudyTest {
 TEST_F(WorldSizeTest, BatchSizesFollowTheProcessesThatThereWere) {
   Plan plan = plan_with({{config::kMicroBatchKey, 3}});
   ASSERT_EQ(plan.base_config[config::kTrainBatchKey], 3);
-  EXPECT_THAT(adopt_world_size(plan, profile_trial(4)), HasSubstr("a data-parallel size of 4, not 1"));
+  EXPECT_THAT(follow_world_size(plan, profile_trial(4)), HasSubstr("a data-parallel size of 4, not 1"));
   EXPECT_EQ(plan.data_parallel_size, 4);
   EXPECT_EQ(plan.base_config[config::kTrainBatchKey], 12);
-  EXPECT_EQ(adopt_world_size(plan, profile_trial(4)), "") << "a second trial of that size says nothing new";
+  EXPECT_EQ(follow_world_size(plan, profile_trial(4)), "") << "a second trial of that size says nothing new";
 }
 
 TEST_F(WorldSizeTest, PipelineStagesTakeTheirShareOfTheProcesses) {
   Plan plan = plan_with({{config::kMicroBatchKey, 3}, {"pipeline", {{"stages", 2}}}}, 2);
   ASSERT_EQ(plan.data_parallel_size, 1);
-  adopt_world_size(plan, profile_trial(8));
+  follow_world_size(plan, profile_trial(8));
   EXPECT_EQ(plan.data_parallel_size, 4);
 }
 
@@ -49,7 +49,7 @@ TEST_F(WorldSizeTest, OnlyAModelInformationRunThatSaysItsSizeCounts) {
   Trial unended = profile_trial(4);
   unended.end.reset();
   for (const Trial& trial : {measured, unended, profile_trial(std::nullopt), profile_trial(0), profile_trial(-2)}) {
-    EXPECT_EQ(adopt_world_size(plan, trial), "");
+    EXPECT_EQ(follow_world_size(plan, trial), "");
   }
   EXPECT_EQ(plan.data_parallel_size, 1);
 }
@@ -58,25 +58,25 @@ TEST_F(WorldSizeTest, NoticesOfThePlanAreNotGivenTwice) {
   Plan plan = plan_with({{config::kMicroBatchKey, 3}, {"gradient_clipping", "auto"}});
   const std::vector<std::string> notices = plan.notices;
   ASSERT_FALSE(notices.empty());
-  adopt_world_size(plan, profile_trial(4));
+  follow_world_size(plan, profile_trial(4));
   EXPECT_EQ(plan.notices, notices);
 }
 
 TEST_F(WorldSizeTest, ASizeThatTheConfigurationRulesOutIsAnError) {
   Plan pipeline = plan_with({{config::kMicroBatchKey, 3}, {"pipeline", {{"stages", 2}}}}, 2);
-  EXPECT_THAT(error_of([&] { adopt_world_size(pipeline, profile_trial(3)); }),
+  EXPECT_THAT(error_of([&] { follow_world_size(pipeline, profile_trial(3)); }),
               HasSubstr("the profile trial's world size does not fit the configuration: 3 slots per trial is not a "
                         "multiple of"));
   Plan batch = plan_with({{config::kMicroBatchKey, 3}});
   batch.global_batch = 6;
-  EXPECT_THAT(error_of([&] { adopt_world_size(batch, profile_trial(4)); }), HasSubstr("--global-batch 6"));
+  EXPECT_THAT(error_of([&] { follow_world_size(batch, profile_trial(4)); }), HasSubstr("--global-batch 6"));
 }
 
 TEST_F(WorldSizeTest, ASizeThatTheTrialWasNotGivenIsAnErrorThatSaysWhatToChange) {
   Plan plan = plan_with({{config::kMicroBatchKey, 3}}, 2);
   Trial trial = profile_trial(1);
   trial.record.config = {{"autotuning", {{"num_gpus", 2}, {"num_nodes", 1}}}};
-  EXPECT_THAT(error_of([&] { adopt_world_size(plan, trial); }),
+  EXPECT_THAT(error_of([&] { follow_world_size(plan, trial); }),
               HasSubstr("ran with 1 processes where a trial has 2 slots: give --slots-per-trial 1"));
 }
 

@@ -1,6 +1,6 @@
 // Looks for the trials of the user's own configuration, the completed ones first, and for those of the phases after the
 // search.
-#include "study/results/own_text.h"
+#include "study/results/comparison_text.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 
 #include "dsat/host/format.h"
 #include "finals/end_to_end.h"
-#include "finals/flat_steps.h"
 #include "finals/gain.h"
+#include "finals/ignored_batch.h"
 #include "finals/verification.h"
 
 namespace dsat::host {
@@ -24,8 +24,8 @@ std::string how_it_ended(const TrialRecord& record) {
 
 }  // namespace
 
-std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
-                     const std::optional<BestRecord>& best) {
+std::string gain_text(const Plan& plan, const std::vector<Trial>& trials, const BaselineConfiguration& own,
+                      const std::optional<BestRecord>& best) {
   if (!plan.baseline) return "";
   if (!own.why_not.empty()) return fmt::format("your own configuration: not measured, {}\n", own.why_not);
   if (best) {
@@ -35,7 +35,7 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
                          format_devices(trials[gain->baseline].record.config, trials[best->trial].record.config),
                          made_of, made_of.empty() ? "" : "\n");
     }
-    if (const auto why_not = why_steps_say_nothing(trials)) return fmt::format("gain: none is stated, {}\n", *why_not);
+    if (const auto why_not = proof_of_ignored_batch(trials)) return fmt::format("gain: none is stated, {}\n", *why_not);
   }
   const auto ended = [&](const Trial& trial) {
     return trial.identity == own.identity && trial.record.outcome && trial.record.started();
@@ -45,7 +45,7 @@ std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const O
   return fmt::format("your own configuration: trial {}, {}\n", trial->id(), how_it_ended(trial->record));
 }
 
-std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
+std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const BaselineConfiguration& own,
                             const std::optional<BestRecord>& best) {
   if (!best) return "";
   const auto found = end_to_end_of_best(trials, plan.baseline ? own.identity : "", best->trial);

@@ -5,8 +5,8 @@
 //   gives a micro batch, there is no own configuration: DeepSpeed refuses such a file, so the script knows more than
 //   it, and with a guess we would claim a gain over something that the user never ran.
 // Threading: pure functions. Errors: none; why there is none is part of the answer.
-#ifndef DSAT_HOST_STUDY_STATE_OWN_CONFIGURATION_H_
-#define DSAT_HOST_STUDY_STATE_OWN_CONFIGURATION_H_
+#ifndef DSAT_HOST_STUDY_STATE_BASELINE_CONFIGURATION_H_
+#define DSAT_HOST_STUDY_STATE_BASELINE_CONFIGURATION_H_
 
 #include <cstdint>
 #include <optional>
@@ -16,17 +16,17 @@
 
 namespace dsat::host {
 
-struct OwnConfiguration {
+struct BaselineConfiguration {
   Json overrides;        // over the plan's base configuration
   std::string identity;  // of its trials; empty: there is none
   std::string why_not;   // one line; empty: there is one
 };
 
-OwnConfiguration own_configuration(const Plan& plan);
+BaselineConfiguration baseline_configuration(const Plan& plan);
 
 // Its micro batch, where it gives one and the space allows it.
-std::optional<int64_t> own_micro_batch(const Plan& plan);
+std::optional<int64_t> baseline_micro_batch(const Plan& plan);
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_STUDY_STATE_OWN_CONFIGURATION_H_
+#endif  // DSAT_HOST_STUDY_STATE_BASELINE_CONFIGURATION_H_

@@ -1,7 +1,7 @@
 // The summary's lines about the user's own configuration and about what was measured again.
 // Threading: pure functions. Errors: none. Each text is empty or ends with a new line.
-#ifndef DSAT_HOST_STUDY_RESULTS_OWN_TEXT_H_
-#define DSAT_HOST_STUDY_RESULTS_OWN_TEXT_H_
+#ifndef DSAT_HOST_STUDY_RESULTS_COMPARISON_TEXT_H_
+#define DSAT_HOST_STUDY_RESULTS_COMPARISON_TEXT_H_
 
 #include <optional>
 #include <string>
@@ -9,17 +9,17 @@
 
 #include "plan/plan.h"
 #include "record/trial.h"
-#include "study/state/own_configuration.h"
+#include "study/state/baseline_configuration.h"
 
 namespace dsat::host {
 
 // The gain of the best over it, or why there is none.
-std::string own_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
-                     const std::optional<BestRecord>& best);
+std::string gain_text(const Plan& plan, const std::vector<Trial>& trials, const BaselineConfiguration& own,
+                      const std::optional<BestRecord>& best);
 
 // "end to end: a step takes ...": where the script takes clearly more of a step of the best than the engine does; else
 // "".
-std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const OwnConfiguration& own,
+std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const BaselineConfiguration& own,
                             const std::optional<BestRecord>& best);
 
 // Which configurations failed when they were measured again, and how.
@@ -32,4 +32,4 @@ std::string verification_text(const Plan& plan, const std::vector<Trial>& trials
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_STUDY_RESULTS_OWN_TEXT_H_
+#endif  // DSAT_HOST_STUDY_RESULTS_COMPARISON_TEXT_H_

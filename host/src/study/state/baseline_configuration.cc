@@ -1,6 +1,6 @@
 // Reads the batch sizes of the user's configuration and command, compares the stage with the plan's, and asks the rules
 // of admission.
-#include "study/state/own_configuration.h"
+#include "study/state/baseline_configuration.h"
 
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ bool is_listed(const Json& config, const char* key) {
 }
 
 // Do the configuration, or the command's flags in place of "auto", give a micro batch? The base configuration has it.
-bool has_own_micro_batch(const Plan& plan) {
+bool gives_micro_batch(const Plan& plan) {
   if (is_listed(plan.user_config, config::kMicroBatchKey)) return false;
   Json config = plan.user_config;
   // A list is an axis and no size. The train batch follows its values, and gives no micro batch.
@@ -74,14 +74,14 @@ bool has_own_micro_batch(const Plan& plan) {
 
 }  // namespace
 
-OwnConfiguration own_configuration(const Plan& plan) {
-  OwnConfiguration own;
+BaselineConfiguration baseline_configuration(const Plan& plan) {
+  BaselineConfiguration own;
   own.overrides = Json::object();
   try {
     own.why_not = stands_in_for_none(plan) ? "neither COMMAND nor --ds-config gives one" : why_stage_moved(plan);
     if (own.why_not.empty()) own.why_not = why_pipeline_moved(plan);
     if (!own.why_not.empty()) return own;
-    if (!has_own_micro_batch(plan)) {
+    if (!gives_micro_batch(plan)) {
       own.why_not = fmt::format("neither it nor the command gives {}", config::kMicroBatchKey);
       return own;
     }
@@ -98,9 +98,9 @@ OwnConfiguration own_configuration(const Plan& plan) {
   return own;
 }
 
-std::optional<int64_t> own_micro_batch(const Plan& plan) {
+std::optional<int64_t> baseline_micro_batch(const Plan& plan) {
   const auto micro_batch = plan.base_config.at(config::kMicroBatchKey).get<int64_t>();
-  if (!has_own_micro_batch(plan) || !plan.space.allows_micro_batch(micro_batch)) return std::nullopt;
+  if (!gives_micro_batch(plan) || !plan.space.allows_micro_batch(micro_batch)) return std::nullopt;
   return micro_batch;
 }
 

@@ -1,0 +1,71 @@
+// What a study knows: the plain value that its turns change and that resuming reads back from the journal.
+//
+// Threading: a plain value, used on the control thread. Ownership: it owns the strategy at work; the plugin log that
+// the strategy writes to must outlive it.
+#ifndef DSAT_HOST_STUDY_STATE_STUDY_STATE_H_
+#define DSAT_HOST_STUDY_STATE_STUDY_STATE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/device_memory.h"
+#include "plan/plan.h"
+#include "record/journal.h"
+#include "record/trial.h"
+#include "study/state/baseline_configuration.h"
+#include "study/state/best.h"
+#include "study/state/searches.h"
+#include "study/state/strategy_run.h"
+#include "study/state/trial_table.h"
+#include "study/watch/watches.h"
+
+namespace dsat::host {
+
+// How a study ends.
+struct Ending {
+  StudyStatus status;
+  std::string reason;
+  bool resumable = false;  // trials that were running go on when the study is resumed
+};
+
+struct StudyState {
+  // Of a study that has not begun.
+  explicit StudyState(Plan given);
+
+  Plan plan;  // with the sizes and the space that the trials have shown
+  TrialTable trials;
+  Searches searches;
+  StrategyRun run;  // the strategy at work
+  BestSoFar best;
+  BaselineConfiguration baseline;
+  Json profile;  // or null
+  DeviceMemory device_memory;
+  Watches watches;
+  double spent_device_hours = 0;  // of every run of every trial, also of those that ran again or were taken back
+  bool are_hours_changed = true;
+  std::chrono::milliseconds time_used{0};  // of the time budget, by an earlier process of the same run
+  bool trusts_folders = false;             // the journal was repaired: kTrustsFolders
+  std::optional<Ending> ending;            // nullopt: it goes on
+
+  // What a device may hold of the best configuration. Without a margin the memory says nothing of the best: what
+  // completed did fit.
+  std::optional<uint64_t> memory_for_best() const;
+  // Adds the run of this trial that ended then.
+  void add_cost(uint64_t id, const std::string& ended_at);
+  // Does this trial, whose run has ended, run again? A failure of the machine gives it a second run, another failure as
+  // many as the plan allows. A spent budget gives none.
+  bool grant_repeat(const TrialEnd& end);
+  // What a trial with an outcome shows of script and machine. The plan follows the number of processes that it had.
+  std::vector<Finding> learn_from(const Trial& trial);
+  // Derives the space of the search, without the micro batches that the profile has shown to be too small.
+  void derive_search_space();
+  // Writes the rows of the journal that differ from this state.
+  void put_changes(Journal& journal);
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_STATE_STUDY_STATE_H_

@@ -1,0 +1,34 @@
+// A study as its journal holds it: the state that it goes on from.
+//
+// Purpose: reads trials and events, takes back what a raised limit lets happen again, and brings the strategy at work
+//   to where it was. A searcher that takes the study over gets what has ended as observations instead.
+// Threading: control thread. Errors: dsat::Error; the journal is then as it was.
+#ifndef DSAT_HOST_STUDY_TAKE_UP_TAKE_UP_H_
+#define DSAT_HOST_STUDY_TAKE_UP_TAKE_UP_H_
+
+#include <chrono>
+
+#include "base/event_loop.h"
+#include "dsat/host/study.h"
+#include "plan/plan.h"
+#include "record/journal.h"
+#include "study/state/plugin_log.h"
+#include "study/state/study_state.h"
+
+namespace dsat::host {
+
+// What a resumed study is given anew.
+struct ResumeTerms {
+  bool another_searcher = false;  // the plan names another one than the journal; ended trials are observations to it
+  bool more_time = false;         // a time budget was given anew
+  std::chrono::milliseconds time_used{0};  // of the time budget, by an earlier process of the same run
+};
+
+// Trials that were running when the host died are running in the state; whoever has the runner finds out what became of
+// them. A simulation's clock goes on from the last moment that the journal knows.
+StudyState take_up(Journal& journal, Plan plan, const ResumeTerms& terms, PluginLog& log, Observer& observer,
+                   Loop& loop);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_TAKE_UP_TAKE_UP_H_

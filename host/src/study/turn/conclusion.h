@@ -1,0 +1,27 @@
+// The end of a study: its result, the last rows of its journal, and what a study without a best leaves its user with.
+//
+// Threading: control thread. Errors: none.
+#ifndef DSAT_HOST_STUDY_TURN_CONCLUSION_H_
+#define DSAT_HOST_STUDY_TURN_CONCLUSION_H_
+
+#include "dsat/host/study.h"
+#include "record/journal.h"
+#include "study/state/study_state.h"
+
+namespace dsat::host {
+
+// A study that completed without a best ends as `no_best`, with the reason.
+void explain_missing_best(StudyState& state);
+
+// The result of a study that ends.
+StudyResult result_of(const StudyState& state);
+
+// Writes gain, status and reason.
+void write_ending(const StudyResult& result, Journal& journal);
+
+// Merges the journal's log into its file, after the last commit. A log that stays is no loss.
+void merge_log(Journal& journal, Observer& observer);
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_TURN_CONCLUSION_H_

@@ -1,0 +1,56 @@
+// The watches over a study: what ended trials show of the script, the machine and the user's settings.
+//
+// Purpose: each watch looks at an ended trial and answers with a finding or with nothing. The lists in watches.cc have
+//   all of them, in the order in which their findings count. The study acts on the findings.
+// Threading: control thread. Errors: none.
+#ifndef DSAT_HOST_STUDY_WATCH_WATCHES_H_
+#define DSAT_HOST_STUDY_WATCH_WATCHES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "finals/ignored_batch.h"
+#include "plan/plan.h"
+#include "record/trial.h"
+#include "study/watch/failure_watch.h"
+#include "study/watch/memory_doubt.h"
+#include "study/watch/script_watch.h"
+
+namespace dsat::host {
+
+struct Finding {
+  enum class Effect { note, warning, no_best };  // no_best: the study ends, since no search can find anything
+  Effect effect = Effect::warning;
+  std::string text;  // one line
+};
+
+// What a watch may look at besides the trial. The references are used during a call only.
+struct WatchView {
+  const Plan& plan;
+  const std::vector<Trial>& trials;
+  const Json& profile;  // or null
+};
+
+class Watches {
+ public:
+  // `own_micro_batch`: of the user's own configuration, if it gives one.
+  explicit Watches(std::optional<int64_t> own_micro_batch) : failures(own_micro_batch) {}
+
+  // A run of a trial has ended; the trial may run again.
+  std::vector<Finding> after_run(const TrialEnd& end);
+  // A trial has its outcome. A resumed study calls this for all trials of its journal.
+  std::vector<Finding> after_end(const Trial& trial, const WatchView& view);
+  // The strategy of a trial has its outcome.
+  std::vector<Finding> after_delivery(const Trial& trial, const WatchView& view);
+
+  FailureWatch failures;  // also decides which trials run again
+  IgnoredBatch batches;
+  ScriptWatch script;
+  MemoryDoubt memory;
+};
+
+}  // namespace dsat::host
+
+#endif  // DSAT_HOST_STUDY_WATCH_WATCHES_H_
