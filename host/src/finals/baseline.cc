@@ -1,4 +1,4 @@
-// Asks for one trial, that of the user's own configuration, and takes its end. Whatever the end is, the study goes on.
+// Asks for one trial of the user's own configuration. The study goes on whatever its outcome is.
 #include "finals/baseline.h"
 
 namespace dsat::host {

@@ -1,7 +1,7 @@
-// Has the user's own configuration measured, once, before the search begins: the searcher finds it among the
-// observations of its start.
+// Measures the user's own configuration once, before the search begins. The searcher finds it among the observations of
+// its start.
 //
-// Start event: {"overrides": {...}}: what makes the study's base configuration the user's own.
+// Start event: {"overrides": {...}}: the overrides that turn the base configuration into the user's own.
 #ifndef DSAT_HOST_FINALS_BASELINE_H_
 #define DSAT_HOST_FINALS_BASELINE_H_
 

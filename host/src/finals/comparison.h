@@ -1,12 +1,12 @@
 // The best and the user's own configuration, measured again and in turn: how far apart are they?
 //
-// Purpose: the best was chosen because it measured well, so the measurements before the choice flatter it. Only those
-//   of this phase, made after the choice, and all of the user's own count for the gain (gain.h).
+// Purpose: the best was chosen because it measured well, so the measurements before the choice flatter it. The gain
+//   counts its measurements of this phase alone, and all measurements of the user's own (gain.h).
 // Start event: {"metric", "maximise", "best": {"trial", "overrides", "values"}, "own": {"trial", "overrides",
 // "values"},
 //   "own_may_win", "others": Repeats, "budget", "reason"}.
 // Ends when the 95 % interval of the gain is narrow, after kMostComparisons of each, or when the budget is spent. Names
-//   the best, or your own where these measurements favour it and it may be handed back.
+//   the best, or the user's own if these measurements favour it and it may be handed back.
 #ifndef DSAT_HOST_FINALS_COMPARISON_H_
 #define DSAT_HOST_FINALS_COMPARISON_H_
 
@@ -32,7 +32,7 @@ class BestAgainstOwn : public HostStrategy {
   struct Side {
     uint64_t trial = 0;
     Json overrides;
-    std::vector<double> values, before;  // `before`: of the best, from before its choice
+    std::vector<double> values, before;  // `before`: measurements of the best from before its choice
     int asked = 0;
     bool fails = false;
   };

@@ -1,4 +1,4 @@
-// What a step takes by the clock, beside what the engine takes of it, and the gain by the clock.
+// The time of a step by the clock, compared with the engine's time, and the gain by the clock.
 //
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FINALS_END_TO_END_H_
@@ -13,11 +13,11 @@
 
 namespace dsat::host {
 
-// One trial's times, without a ratio. nullopt: it did not measure both times.
+// The times of one trial, without a ratio. nullopt: the trial did not measure both times.
 std::optional<EndToEnd> end_to_end_of(const Trial& trial);
 
-// The best one's times: means over all trials of its configuration. The ratio is there where the user's own
-// configuration was measured so, and is another one; an empty `baseline_identity`: there is none.
+// The times of the best: means over all trials of its configuration. There is a ratio if the user's own configuration
+// was measured in the same way and is another one. An empty `baseline_identity`: there is none.
 std::optional<EndToEnd> end_to_end_of_best(const std::vector<Trial>& trials, const std::string& baseline_identity,
                                            uint64_t best);
 

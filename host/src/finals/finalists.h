@@ -1,4 +1,4 @@
-// Who is in the finals: the configurations that may be the best, by what was measured so far.
+// The configurations that may be the best, by the measurements so far: the finalists.
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FINALS_FINALISTS_H_
 #define DSAT_HOST_FINALS_FINALISTS_H_
@@ -19,13 +19,13 @@ struct Contender {
   std::vector<double> values;
 };
 
-// All that were measured: the one that `first` belongs to, then by their means. `may_win`: false for a trial whose
-// configuration is not to become the best.
+// All measured configurations: first the configuration of the trial `first`, then the others by their means. `may_win`:
+// false for a trial whose configuration may not become the best.
 std::vector<Contender> by_means(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                 uint64_t first, const std::function<bool(const Trial&)>& may_win);
 
-// The first of these, and all whose chance to be better than the best mean is not small (finals.h): kMostFinalists at
-// most, and no more than the trials that are left for them, since each round measures all.
+// The first of these, and all whose chance to be better than the best mean is not small (finals.h). There are at most
+// kMostFinalists, and at most `budget`, since each round measures all of them.
 std::vector<Contender> choose_finalists(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                         uint64_t first, const std::function<bool(const Trial&)>& may_win, int budget);
 

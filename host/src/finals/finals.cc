@@ -50,7 +50,7 @@ void Finals::trial_ended(const Ended& ended) {
   next_round();
 }
 
-// The best mean; a tie, and a difference by rounding alone, goes to the earlier one.
+// The finalist with the best mean. A tie, or a difference by rounding alone, goes to the earlier one.
 const Finals::Finalist* Finals::leader() const {
   const Finalist* best = nullptr;
   for (const Finalist& one : finalists_) {

@@ -1,11 +1,11 @@
-// The finals: the best few are measured again, in rounds, until one of them is the best.
+// The finals measure the best few again, in rounds, until one of them is clearly the best.
 //
 // Purpose: the best of many measurements is partly the luckiest. In each round every finalist that may still be the
-//   best is measured once more, one beside the other, so that a machine that becomes slower favours none.
+//   best is measured once more, so that a machine that becomes slower favours none.
 // Start event: {"metric", "maximise", "finalists": [{"trial", "overrides", "values"}], "others": Repeats, "budget",
 //   "reason"}: values as in noise.h, the searcher's choice first; `reason`: why the search ended, handed on.
-// Ends when the chance that another one is better is small, after kMostRounds, or when the budget is spent; names the
-//   best mean. A finalist that does not run again is out.
+// Ends when the chance that another one is better is small, after kMostRounds, or when the budget is spent. Names the
+//   finalist with the best mean. A finalist that fails when it runs again is out.
 #ifndef DSAT_HOST_FINALS_FINALS_H_
 #define DSAT_HOST_FINALS_FINALS_H_
 
@@ -27,7 +27,7 @@ inline constexpr int kMostRounds = 3;
 inline constexpr double kSmallChance = 0.1;
 inline constexpr double kTolerance = 0.005;
 
-// The metric as noise.h wants it; nullopt: it has no such value above 0.
+// The metric's logarithm, as noise.h uses it; nullopt: there is no value above 0.
 std::optional<double> comparable_value(const Json& metrics, const std::string& metric, bool maximise);
 
 class Finals : public HostStrategy {
@@ -53,7 +53,7 @@ class Finals : public HostStrategy {
   Repeats others_;
   int budget_ = 0;
   int rounds_ = 0;
-  std::vector<std::pair<uint64_t, size_t>> open_;  // a trial that runs, and whose it is
+  std::vector<std::pair<uint64_t, size_t>> open_;  // a trial that runs, and the index of its finalist
 };
 
 }  // namespace dsat::host

@@ -1,8 +1,8 @@
 // How much better the best is than the user's own configuration.
 //
-// The ratio of their metrics, turned so that above 1 is better, with its 95 % interval: Student's t on the difference
-// of logarithms (noise.h). The best counts by its measurements of the comparison alone, which were made after it was
-// chosen. Threading: pure functions. Errors: none.
+// The gain is the ratio of their metrics, turned so that above 1 is better, with its 95 % interval: Student's t on the
+// difference of logarithms (noise.h). Only measurements of the comparison count for the best, since they were made
+// after it was chosen. Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FINALS_GAIN_H_
 #define DSAT_HOST_FINALS_GAIN_H_
 
@@ -16,11 +16,11 @@
 
 namespace dsat::host {
 
-// `best`: values from after the choice; empty: the gain is that of `before` and has no interval.
+// `best`: values from after the choice. If it is empty, the gain is that of `before` and has no interval.
 Gain gain_between(const std::vector<double>& best, const std::vector<double>& before, const std::vector<double>& own,
                   const Repeats& others);
 
-// A trial's measurement; nullopt: it made none, or only repeats another trial's.
+// A trial's measurement; nullopt: it made none, or is a duplicate.
 std::optional<double> value_of(const Trial& trial, const std::string& metric, bool maximise);
 
 // Which trials' values count: those of the comparison were measured after the best was chosen.

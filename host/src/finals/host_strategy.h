@@ -1,7 +1,7 @@
 // A strategy of the host's own: it asks for trials and finishes as a plugin does, without being one.
 //
-// Purpose: what the host measures beside the search goes the way of all trials: turns, journal, replay. Each of these
-//   strategies is a function of its start event and of the trials' ends, so it keeps no state that is to be saved.
+// Purpose: trials that the host measures beside the search are treated as all trials are: turns, journal, replay.
+//   Each strategy is a function of its start event and of the trials' ends, so it has no state that is to be saved.
 // Threading: control thread. Errors: none of its own; a start event that lacks a member throws what the JSON library
 //   does.
 #ifndef DSAT_HOST_FINALS_HOST_STRATEGY_H_
@@ -31,7 +31,7 @@ class HostStrategy : public Strategy {
   virtual void start(const Json& brief) = 0;
   virtual void trial_ended(const Ended& ended) = 0;
 
-  // Both are for start and trial_ended. The trial's id, or nullopt at the trial limit.
+  // Call both in start and trial_ended alone. `ask` returns the trial's id, or nullopt at the trial limit.
   std::optional<uint64_t> ask(const Json& overrides, const std::string& note, bool repeat = false);
   void finish(const std::string& reason, std::optional<uint64_t> best);
 

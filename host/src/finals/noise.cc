@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// Repeats that are noisier than the prior refute it: it counts less, by the ratio of the variances, so that what was
-// measured speaks for itself. Two degrees of 2 % would else pull 30 % down to a half of it.
+// Repeats that are noisier than the prior refute it. The prior then counts less, by the ratio of the variances: two
+// degrees of 2 % would pull a measured 30 % down to a half.
 double prior_degrees(const Repeats& repeats) {
   constexpr double kPriorVariance = kPriorDeviation * kPriorDeviation;
   const double seen = repeats.degrees < 1 ? 0 : repeats.squares / repeats.degrees;

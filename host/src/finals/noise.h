@@ -15,7 +15,7 @@
 
 namespace dsat::host {
 
-// What a run of a few steps was seen to vary by from trial to trial, and what two repeats would be worth.
+// The deviation that runs of a few steps showed from trial to trial, and how many degrees of freedom it is worth.
 inline constexpr double kPriorDeviation = 0.02;
 inline constexpr double kPriorDegrees = 2;
 
@@ -42,9 +42,9 @@ struct Difference {
   double chance_above(double by) const;  // that the true difference is larger than `by`
 };
 
-// The difference of the configurations with these values, at least one each. `others` holds the repeats of all others.
-// `a_before`: measurements of `a` that its choice made too good. They do not count for its mean, but how far they lie
-// from the later ones is noise like any other.
+// The difference of two configurations with these values, at least one each. `others` holds the repeats of all other
+// configurations. `a_before`: measurements of `a` from before it was chosen, which flatter it. They do not count for
+// its mean, but their distance from the later ones counts as noise.
 Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others,
                       const std::vector<double>& a_before = {});
 

@@ -1,4 +1,4 @@
-// One candidate after the other, until one completes.
+// Asks for one candidate after the other, until one completes.
 #include "finals/verification.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ void Verification::trial_ended(const Ended& ended) {
          config::whole_number<uint64_t>(brief_.at("candidates").at(next_ - 1).at("trial")));
 }
 
-// Where no trial is left the next one is handed back as it is: those before it have failed, and those between would.
+// If no trial is left, the next candidate is named without a verification: those before it have failed.
 void Verification::ask_next() {
   const Json& candidates = brief_.at("candidates");
   if (next_ >= candidates.size()) return finish(brief_.at("reason").get<std::string>(), std::nullopt);

@@ -1,7 +1,7 @@
-// Has the best train further before it is handed back; where it fails, the next best is asked to.
+// Trains the best further before it is handed back. If it fails, the next best is trained.
 //
 // Start event: {"candidates": [{"trial", "overrides"}], "steps", "reason"}: the best first. Names the first candidate
-// that lasts; none where the last one failed, or where no trial was left for the next.
+// that completes; none if the last one failed.
 #ifndef DSAT_HOST_FINALS_VERIFICATION_H_
 #define DSAT_HOST_FINALS_VERIFICATION_H_
 
@@ -23,7 +23,7 @@ class Verification : public HostStrategy {
   size_t next_ = 0;  // candidate
 };
 
-// Did this trial, of a phase after the search, show that a configuration that was measured does not run reliably?
+// Does this trial of a phase after the search show that a measured configuration does not run reliably?
 inline bool fails_again(const Trial& trial) {
   if (trial.phase <= Phase::searcher || !trial.record.outcome) return false;
   const Outcome outcome = *trial.record.outcome;

@@ -12,6 +12,9 @@
 
 namespace dsat::host {
 
+// A part of the warning that throughput, latency and batch size do not agree; all trials of such a script have it.
+inline constexpr std::string_view kMeasuresElse = "the script measures something else";
+
 // Reads the result of a measured run. `config` is the trial's: its batch sizes show which version of the engine wrote
 // the file. Throws dsat::Error: not a JSON object, NaN, not a number, negative, no metric at all.
 TrialReport read_metrics(std::string_view text, const std::string& file_name, const Json& config);

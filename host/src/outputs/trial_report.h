@@ -13,9 +13,6 @@
 
 namespace dsat::host {
 
-// A part of the warning that throughput, latency and batch size do not agree; all trials of such a script have it.
-inline constexpr std::string_view kMeasuresElse = "the script measures something else";
-
 struct TrialReport {
   Json metrics;  // canonical metrics, or the figures of the model
   std::optional<uint64_t> peak_bytes, device_memory_bytes;

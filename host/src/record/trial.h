@@ -23,8 +23,8 @@ enum class Phase {
   comparison,    // the best and the user's own again, to measure their difference
 };
 
-// The state of a trial from its request until its strategy knows the outcome. study/trial_table.h has the allowed
-// changes.
+// The state of a trial from its request until its strategy knows the outcome. study/state/trial_table.h has the
+// allowed changes.
 enum class TrialState {
   waiting,    // for room to run or, for a duplicate, for the trial that it repeats
   running,    // its process was started

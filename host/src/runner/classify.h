@@ -8,16 +8,8 @@
 
 namespace dsat::host {
 
-struct RunFacts {
-  uint64_t id = 0;
-  uint32_t attempt = 1;
-  Json config;
-  bool model_info = false;
-  int start_profile_step = 3, end_profile_step = 5;
-  std::filesystem::path trial_dir;
-  std::filesystem::path cwd;  // Reads the trial's result file and logs. Never fails: if a file cannot be read, the
-                              // trial has failed for that reason.
-  TrialEnd classify(const RunFacts& facts);
+// Reads the trial's result file and logs. Never fails: if a file cannot be read, the trial has failed for that reason.
+TrialEnd classify(const RunFacts& facts);
 
 }  // namespace dsat::host
 

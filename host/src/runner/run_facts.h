@@ -17,23 +17,30 @@
 
 namespace dsat::host {
 
-// where the trial ran
-Launcher launcher = Launcher::none;
-bool expects_rank_logs = false;         // the command has its launcher write each rank's output to a file
-bool on_processors = false;             // no accelerator: the device memory is the machine's
-std::vector<std::string> oom_patterns;  // patterns of the user, in addition to failure_patterns.h
-std::filesystem::path python_package;   // the folder of the package dsat; empty: not found
-std::vector<std::string> hosts;  // the hosts of a trial on several hosts; pdsh begins each line with a host's name
-uint16_t port = 0;               // MASTER_PORT of the trial; 0: unknown
-ExitStatus exit;
-std::string timed_out;             // the limit that was passed; empty: none
-bool stopped = false;              // the host was asked to stop the trial
-std::string not_started;           // why the machine could not start the trial; empty: it was started
-std::string abandoned;             // the trial's processes that cannot be ended; empty: none
-std::optional<Verdict> verdict;    // what the engine knows about a missing result
-bool kernel_oom_kills = false;     // the kernel killed a process for lack of memory meanwhile
-std::string started_at, ended_at;  // RFC 3339
-std::string seen_outcome;          // the outcome that an earlier host recorded; empty: none did
+struct RunFacts {
+  uint64_t id = 0;
+  uint32_t attempt = 1;
+  Json config;
+  bool model_info = false;
+  int start_profile_step = 3, end_profile_step = 5;
+  std::filesystem::path trial_dir;
+  std::filesystem::path cwd;  // where the trial ran
+  Launcher launcher = Launcher::none;
+  bool expects_rank_logs = false;         // the command has its launcher write each rank's output to a file
+  bool on_processors = false;             // no accelerator: the device memory is the machine's
+  std::vector<std::string> oom_patterns;  // patterns of the user, in addition to failure_patterns.h
+  std::filesystem::path python_package;   // the folder of the package dsat; empty: not found
+  std::vector<std::string> hosts;  // the hosts of a trial on several hosts; pdsh begins each line with a host's name
+  uint16_t port = 0;               // MASTER_PORT of the trial; 0: unknown
+  ExitStatus exit;
+  std::string timed_out;             // the limit that was passed; empty: none
+  bool stopped = false;              // the host was asked to stop the trial
+  std::string not_started;           // why the machine could not start the trial; empty: it was started
+  std::string abandoned;             // the trial's processes that cannot be ended; empty: none
+  std::optional<Verdict> verdict;    // what the engine knows about a missing result
+  bool kernel_oom_kills = false;     // the kernel killed a process for lack of memory meanwhile
+  std::string started_at, ended_at;  // RFC 3339
+  std::string seen_outcome;          // the outcome that an earlier host recorded; empty: none did
 };
 
 }  // namespace dsat::host

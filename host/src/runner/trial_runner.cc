@@ -18,6 +18,7 @@
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "dsat/config/json.h"
+#include "runner/classify.h"
 #include "runner/pdsh_end.h"
 #include "runner/probe.h"
 #include "runner/trial_inputs.h"

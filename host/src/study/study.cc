@@ -45,8 +45,8 @@ CommandTemplate parse_command(const Plan& plan, const Environment& environment) 
       {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
 }
 
-// Those that the study still needs. One that has done its work may be gone, and one that another searcher takes the
-// place of is not touched.
+// Loads the plugins that the study still needs. A profiler that has done its work may be gone. A searcher that is
+// replaced is not loaded.
 void load_plugins(Plan& plan, std::optional<Phase> last_phase, const ResumeOptions& options) {
   if (!last_phase || last_phase == Phase::profiler) load_plugin(plan.profiler, plan, options.accept_changed_plugins);
   if (options.searcher) {
@@ -56,7 +56,7 @@ void load_plugins(Plan& plan, std::optional<Phase> last_phase, const ResumeOptio
   }
 }
 
-// A study that has ended and that no option asks to go on: its result, and what would make it go on.
+// A study that has ended and goes on with none of the given options: its result, and what would make it go on.
 struct EndedStudy {
   StudyResult result;
   std::string what_next;
@@ -69,7 +69,7 @@ std::optional<EndToEnd> end_to_end_of_study(const fs::path& dir) {
 
 // What would make a study that has ended go on.
 std::string what_next(const StudyRecord& record, const Plan& plan, double spent_hours, bool spent, bool lacked_time) {
-  if (spent) {  // whatever else it is given, its budget ends it again
+  if (spent) {  // no other option helps: the budget would end the study again
     return fmt::format("this study has ended: its budget is spent; a --budget above {}gpuh takes it up again",
                        std::ceil(spent_hours * 1000) / 1000);
   }
@@ -105,7 +105,7 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   return ended;
 }
 
-// best_cmd.txt names files of the folder, which may have moved since.
+// The folder may have moved, and best_cmd.txt names files of it.
 void write_best_again(const fs::path& dir, Observer& observer) {
   const auto written = as_result([&] { return best_again(dir, std::nullopt, true); });
   const std::string why_not = written.ok() ? written->why_not_written : written.status().message();
@@ -226,7 +226,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   plan.max_trials = options.max_trials.value_or(plan.max_trials);
   const int at_once_before =
       std::exchange(plan.max_concurrent_trials, options.max_concurrent_trials.value_or(plan.max_concurrent_trials));
-  // Where only the limit says how many there are at once.
+  // On Slurm the limit alone may decide how many trials run at once.
   if (plan.runner == kSlurmRunner && plan.slots.at_once == at_once_before)
     plan.slots.at_once = plan.max_concurrent_trials;
   if (options.time_budget) plan.time_budget = options.time_budget;
@@ -244,7 +244,7 @@ StudyResult Study::Impl::run(Observer& observer) {
   if (!plan.simulation && plan.probe) {
     probe = find_probe(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
   }
-  // The variables of the experiment follow this process: kept, they would be those of the first one for good.
+  // The experiment's variables are made anew in each process, and not kept in the plan.
   Plan with_experiment = plan;
   add_experiment(launcher, environment, with_experiment);
   plan.notices = with_experiment.notices;
@@ -264,7 +264,7 @@ StudyResult Study::Impl::run(Observer& observer) {
   PluginLog plugin_log(loop);
   const auto state = [&] {
     if (!resumes) return StudyState(plan);
-    // Steps and jobs of a cluster are taken up by their engines instead.
+    // The engines of a cluster take up their steps and jobs themselves.
     if (is_local) end_orphans(plan.dir, observer);
     StudyState read = take_up(*journal, plan, *resumes, plugin_log, observer, loop);
     keep_plan_copy(plan.dir, *journal);

@@ -16,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where the full training runs: includes are beside the model's files only in a copy.
+// The folder that the full training runs in. Includes are beside the model's files only in a copy.
 fs::path training_folder(const Plan& plan, bool writes) {
   if (plan.trial_cwd != TrialCwd::copy || plan.includes.empty()) return plan.cwd;
   const fs::path folder = plan.dir / kFullExperimentFolder;
   std::error_code error;
   if (fs::exists(folder, error) || !writes) return folder;
-  // It has its name once it is whole: a host that dies in between would leave a part of it.
+  // The copy gets its name when it is whole, since a host that dies in between leaves a part of it.
   fs::path copy = folder;
   copy += ".new";
   fs::remove_all(copy, error);
@@ -42,12 +42,12 @@ void write_files(const fs::path& dir, const std::vector<CommandFile>& files) {
     if (try_read_file(dir / file.name).bytes == file.text) continue;
     try {
       write_file_atomically(dir / file.name, file.text, Durability::synced, Access::owner);
-    } catch (const Error&) {  // a folder that can only be read: the command is still worth showing
+    } catch (const Error&) {  // the folder can only be read, but the command is still worth showing
     }
   }
 }
 
-// With a number of devices the deepspeed launcher takes the machine's first ones, whatever a visibility variable says.
+// The deepspeed launcher takes the machine's first devices if it gets their number. It ignores visibility variables.
 bool leaves_out_first_devices(const SlotPlan& plan) {
   if (plan.backend != Backend::cuda || !plan.hostfile.empty()) return false;
   for (size_t i = 0; i < plan.slots.size(); ++i) {

@@ -15,8 +15,8 @@ namespace dsat::host {
 // In the run directory: the copy of the model folder, with its includes, that the full training runs in.
 inline constexpr const char* kFullExperimentFolder = "full_experiment";
 
-// One line that a shell runs. The variables that an experiment file set go along with it. `writes`: also the files of
-// the run directory that it names.
+// One line that a shell runs, with the variables that an experiment file set. `writes`: the files of the run directory
+// that the line names are written, too.
 std::string best_command(const Plan& plan, const CommandTemplate& command, const Json& config, bool writes = true);
 
 }  // namespace dsat::host

@@ -1,5 +1,4 @@
-// Looks for the trials of the user's own configuration, the completed ones first, and for those of the phases after the
-// search.
+// Looks for the trials of the user's own configuration, and for the trials of the phases after the search.
 #include "study/results/comparison_text.h"
 
 #include <fmt/format.h>

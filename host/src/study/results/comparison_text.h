@@ -13,20 +13,19 @@
 
 namespace dsat::host {
 
-// The gain of the best over it, or why there is none.
+// The gain of the best over the user's own configuration, or why there is none.
 std::string gain_text(const Plan& plan, const std::vector<Trial>& trials, const BaselineConfiguration& own,
                       const std::optional<BestRecord>& best);
 
-// "end to end: a step takes ...": where the script takes clearly more of a step of the best than the engine does; else
-// "".
+// "end to end: a step takes ...", if the script takes clearly more of a step of the best than the engine does; else "".
 std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const BaselineConfiguration& own,
                             const std::optional<BestRecord>& best);
 
 // Which configurations failed when they were measured again, and how.
 std::string repeats_text(const std::vector<Trial>& trials);
 
-// Which trial trained further to verify the best, and how that went; of a study that has ended also that the best was
-// not verified. Empty without --verify.
+// Which trial trained further to verify the best, and with what outcome. If the study has ended and the best was not
+// verified, the text says so. Empty without --verify.
 std::string verification_text(const Plan& plan, const std::vector<Trial>& trials, const std::optional<BestRecord>& best,
                               bool has_ended);
 

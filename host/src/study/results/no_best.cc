@@ -36,7 +36,7 @@ std::string why_no_best(const std::vector<Trial>& trials, const std::string& met
   std::vector<std::string> parts;
   for (const auto& [outcome, count] : counts) parts.push_back(fmt::format("{} {}", count, to_string(outcome)));
   const std::string ends = parts.empty() ? "none ran" : fmt::format("{}", fmt::join(parts, ", "));
-  // What was measured failed its verification, or lies above the memory margin.
+  // A measured configuration that is no best failed its verification, or lies above the memory margin.
   const bool is_measured = !measured_configurations(trials, metric).empty();
   const std::string lack =
       fmt::format(is_measured ? "nothing that gave {} may be handed back" : "no trial gave {}", metric);

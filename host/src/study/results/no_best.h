@@ -12,10 +12,10 @@
 
 namespace dsat::host {
 
-// `reason`, then how the trials ended and why the last one failed: "no configuration found" alone helps nobody.
+// `reason`, how the trials ended, and why the last one failed.
 std::string why_no_best(const std::vector<Trial>& trials, const std::string& metric, const std::string& reason);
 
-// The last lines that the last trial without success printed, below a line that names its file; empty: there are none.
+// The last lines that the last unsuccessful trial printed, below a line that names its file; empty: there are none.
 std::vector<std::string> last_lines_of_failure(const std::vector<Trial>& trials, const std::filesystem::path& dir);
 
 }  // namespace dsat::host

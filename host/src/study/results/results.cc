@@ -42,7 +42,7 @@ constexpr const char* kBestCommandFile = "best_cmd.txt";
 
 constexpr const char* kZero = "zero_optimization.";
 
-// What the configuration sets apart from stage and batch sizes: the overrides of the trial, key by key.
+// Lists the trial's overrides, key by key, without stage and batch sizes.
 void list_overrides(const Json& overrides, const std::string& prefix, std::string& text) {
   for (const auto& item : overrides.items()) {
     const std::string key = prefix + item.key();
@@ -51,7 +51,7 @@ void list_overrides(const Json& overrides, const std::string& prefix, std::strin
       list_overrides(item.value(), key + ".", text);
       continue;
     }
-    // Everyone knows where the keys of ZeRO live; others stand in full: two sections may have one key.
+    // The keys of ZeRO are known without their section. Other keys stand in full: two sections may have one key.
     const std::string shown = key.rfind(kZero, 0) == 0 ? key.substr(std::strlen(kZero)) : key;
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", shown, item.value().dump());
   }
@@ -144,7 +144,7 @@ std::optional<std::chrono::steady_clock::time_point> Results::due() const {
 
 void Results::write(const ResultsView& view, bool now) {
   if (view.plan.dir.empty()) return;
-  // Another best is seldom, and whoever kills this program wants what it has found.
+  // A new best is rare, and its files must be there if this program is killed.
   const bool is_same = view.best && best_written_ && view.best->trial == best_written_->trial &&
                        view.best->metric == best_written_->metric;
   if (view.best && (now || !is_same)) write_best(view);
@@ -158,7 +158,7 @@ void Results::write(const ResultsView& view, bool now) {
   next_ = end + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 20 * (end - time));
 }
 
-// Whoever finds these files takes them for the best.
+// A user who finds these files takes them for the best.
 void Results::remove_best(const std::filesystem::path& dir) {
   for (const char* name : {kBestConfigFile, kBestMetricsFile, kBestCommandFile, kBestHyperparametersFile,
                            kBestDeepSpeedEnvFile, kBestAccelerateFile, kBestHostfile}) {

@@ -39,11 +39,11 @@ class Results {
   using CommandLine = std::function<std::string(const Json& config)>;
   explicit Results(CommandLine command_line) : command_line_(std::move(command_line)) {}
 
-  // Writes what has changed; for a study without a folder it writes nothing. Another best is written at once, and
-  // where there is none any more its files go. The
-  // summary is written at once if `now`, else when the last time is long enough ago: a second at least (due).
+  // Writes the files that have changed; a study without a folder has none. A new best is written at once. If there is
+  // no best any more, its files are removed. The summary is written at once if `now`, else not before `due`, a second
+  // or more after the last time.
   void write(const ResultsView& view, bool now);
-  // The files of the best alone. Returns those that it wrote.
+  // Writes the files of the best alone. Returns the files that it wrote.
   std::vector<std::filesystem::path> write_best(const ResultsView& view);
   // When the summary may be written next; nullopt: it is not behind.
   std::optional<std::chrono::steady_clock::time_point> due() const;

@@ -1,5 +1,4 @@
-// Makes and empties run directories.
-// dsat-launch is looked for beside this program, then where it was installed.
+// Makes and empties run directories. Looks for dsat-launch beside this program, then where it was installed.
 #include "study/results/run_dir.h"
 
 #include <fmt/format.h>
@@ -32,7 +31,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Its owner's alone: commands and variables may hold secrets. False: there is a folder already, which keeps its mode.
+// Makes a folder for its owner alone, since commands and variables may hold secrets. False: the folder is there already
+// and keeps its mode.
 bool make_folder(const fs::path& dir) {
   std::error_code error;
   fs::create_directories(dir.parent_path(), error);
@@ -42,7 +42,7 @@ bool make_folder(const fs::path& dir) {
   throw Error(fmt::format("output directory {}: {}; give another --output-dir", dir.string(), std::strerror(cause)));
 }
 
-// The lock decides who has a folder that another start left without a study. nullopt: another study has this one.
+// The lock decides who gets a folder that another start left without a study. nullopt: another study has it.
 std::optional<RunLock> try_claim(const fs::path& dir) {
   if (!make_folder(dir) && !is_half_started(dir)) return std::nullopt;
   fault_point("start.folder");

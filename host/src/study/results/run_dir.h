@@ -14,11 +14,11 @@ namespace dsat::host {
 // dsat-launch: the given one, or the one beside this program, or the installed one.
 std::filesystem::path find_launcher(const std::filesystem::path& given);
 
-// Makes the plan's folder, for its owner alone, and locks it. Where the name `is_chosen` by the host, one that a study
-// of the same moment has taken gives way to the next that is free.
+// Makes the plan's folder, for its owner alone, and locks it. `is_chosen`: the host has chosen the name, so the next
+// free name is taken if a study that began at the same moment has this one.
 RunLock claim_run_dir(Plan& plan, bool is_chosen);
 
-// Where the study's hostfile came out of a pipe: writes it into the folder, for trials and the best command.
+// Writes a hostfile that came out of a pipe into the folder, for trials and the best command.
 void keep_given_hostfile(Plan& plan);
 
 // Deletes what an earlier study left in DIR, which is locked. Files that do not belong to a study stay.

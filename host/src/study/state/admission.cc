@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kAutotuning = "autotuning";
 
-// Sizes that each fit somewhere need not go together.
+// The reason why the slots have no room for a trial of these sizes; empty: they have.
 std::string misfit(const Plan& plan, const Json& merged) {
   if (!plan.slots.sizes_are_tuned()) return "";
   const TrialShape shape = plan.shape_of(merged);
@@ -22,7 +22,7 @@ std::string misfit(const Plan& plan, const Json& merged) {
   return fmt::format("num_gpus {} on num_nodes {}: the slots have no room for it", shape.node_slots[0], shape.nodes());
 }
 
-// Completes the batch sizes of a merged configuration. The train batch of the base no longer holds: it follows.
+// Completes the batch sizes of a merged configuration. The train batch follows from the others.
 void complete_batch(const Plan& plan, Json& merged) {
   const config::GivenBatchSizes given = config::read_batch_sizes(merged);
   config::write_batch_sizes(
@@ -41,7 +41,8 @@ std::string broken(const Plan& plan, const Json& merged) {
   return "";
 }
 
-// As DeepSpeed reads them; what it never accepts stays as it is, with the reason.
+// The overrides as DeepSpeed reads them. Overrides that DeepSpeed never accepts stay as they are, and `invalid` says
+// why.
 Json read_overrides(const Plan& plan, const Json& overrides, std::string& invalid) {
   try {
     return config::read_overrides(plan.base_config, overrides);

@@ -15,7 +15,7 @@
 namespace dsat::host {
 namespace {
 
-// The user's ZeRO stage where the configuration names one number, else DeepSpeed's default.
+// The user's ZeRO stage if the configuration names one number, else DeepSpeed's default.
 std::optional<int> own_stage(const Plan& plan) {
   const Json* section = config::find(plan.user_config, "zero_optimization");
   if (section != nullptr && section->is_string()) return std::nullopt;
@@ -24,13 +24,13 @@ std::optional<int> own_stage(const Plan& plan) {
   return config::zero_stage(plan.user_config);
 }
 
-// A trace has no configuration of anybody's, only one that stands in for it: a gain over that would mean nothing.
+// A trace has no user's configuration, only one that stands in for it. A gain over that one would mean nothing.
 bool stands_in_for_none(const Plan& plan) {
   return plan.simulation && plan.command.empty() && plan.config_file == plan.simulation->name &&
          plan.simulation->source.is_object() && plan.simulation->source.contains("trace");
 }
 
-// Why the base configuration does not have the user's own stage; empty: it has.
+// Why the base configuration does not have the user's own stage; empty: it has it.
 std::string why_stage_moved(const Plan& plan) {
   const std::optional<int> own = own_stage(plan);
   if (!own || *own == config::zero_stage(plan.base_config)) return "";
@@ -39,14 +39,14 @@ std::string why_stage_moved(const Plan& plan) {
   return config::broken_rule(config, plan.world_rules()).value_or(fmt::format("its ZeRO stage {} is not tried", *own));
 }
 
-// The number of pipeline stages: of a list the first.
+// The number of pipeline stages; of a list, its first value.
 Json own_pipeline_stages(const Json& config) {
   const Json* stages = config::find(config, config::kPipelineStagesKey);
   if (stages == nullptr) return 1;
   return stages->is_array() && !stages->empty() ? stages->front() : *stages;
 }
 
-// Why the base configuration does not have the user's own number of pipeline stages; empty: it has.
+// Why the base configuration does not have the user's own number of pipeline stages; empty: it has it.
 std::string why_pipeline_moved(const Plan& plan) {
   const Json own = own_pipeline_stages(plan.user_config);
   if (!plan.max_train_batch_size || !own.is_number() || own == own_pipeline_stages(plan.base_config)) return "";
@@ -62,7 +62,7 @@ bool is_listed(const Json& config, const char* key) {
 bool gives_micro_batch(const Plan& plan) {
   if (is_listed(plan.user_config, config::kMicroBatchKey)) return false;
   Json config = plan.user_config;
-  // A list is an axis and no size. The train batch follows its values, and gives no micro batch.
+  // A list is an axis and no size. The train batch follows the values of the axis and gives no micro batch.
   if (is_listed(config, config::kAccumulationKey)) {
     config.erase(config::kAccumulationKey);
     config.erase(config::kTrainBatchKey);

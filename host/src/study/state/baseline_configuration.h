@@ -1,9 +1,9 @@
-// The user's own configuration: what the tuned one is compared with.
+// The baseline: the user's own configuration, which the tuned one is compared with.
 //
-// Purpose: decides what it is. It has the user's numbers. Batch sizes that are left out follow from those that are
-//   given, as DeepSpeed fills them in. For Hugging Face's Trainer the command's flags stand in for "auto". If nothing
-//   gives a micro batch, there is no own configuration: DeepSpeed refuses such a file, so the script knows more than
-//   it, and with a guess we would claim a gain over something that the user never ran.
+// Purpose: the baseline has the user's numbers. Batch sizes that are left out follow from those that are given, as
+//   DeepSpeed fills them in. For Hugging Face's Trainer the command's flags stand in for "auto". If nothing gives a
+//   micro batch, there is no baseline: DeepSpeed refuses such a file, so the script adds something that we do not know,
+//   and a guess would claim a gain over something that the user never ran.
 // Threading: pure functions. Errors: none; why there is none is part of the answer.
 #ifndef DSAT_HOST_STUDY_STATE_BASELINE_CONFIGURATION_H_
 #define DSAT_HOST_STUDY_STATE_BASELINE_CONFIGURATION_H_
@@ -24,7 +24,7 @@ struct BaselineConfiguration {
 
 BaselineConfiguration baseline_configuration(const Plan& plan);
 
-// Its micro batch, where it gives one and the space allows it.
+// The baseline's micro batch, if it gives one and the space allows it.
 std::optional<int64_t> baseline_micro_batch(const Plan& plan);
 
 }  // namespace dsat::host

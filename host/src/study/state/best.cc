@@ -1,5 +1,5 @@
-// Compares the means of configurations; what was named, did not run again or is too large changes the choice.
-// BestSoFar compares with one more trial alone wherever that is enough.
+// Compares the means of configurations. The choice changes if a trial was named, failed when it ran again, or needs too
+// much memory. BestSoFar looks at the new trial alone if that is enough.
 #include "study/state/best.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 namespace dsat::host {
 namespace {
 
-// The value that `brief` tells as "143 ms", with more digits in the same unit: "143.1 ms".
+// A value that `brief` shows as "143 ms", with more digits in the same unit: "143.1 ms".
 std::string with_digits(double value, const std::string& brief, int digits) {
   const double unit = std::pow(10.0, std::round(std::log10(value / std::strtod(brief.c_str(), nullptr))));
   return fmt::format("{:.{}g}{}", value / unit, digits, brief.substr(brief.find(' ')));
@@ -33,7 +33,7 @@ std::pair<std::string, std::string> distinguishable(const std::string& metric, d
   return {text_of(a, digits), text_of(b, digits)};
 }
 
-// A searcher that names another one knows this one, too.
+// A searcher that was asked for this configuration knows it, even if it names another one.
 bool was_asked_for(const std::vector<Trial>& trials, const std::string& identity) {
   return std::any_of(trials.begin(), trials.end(),
                      [&](const Trial& trial) { return trial.is_asked_for && trial.identity == identity; });
@@ -82,7 +82,7 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
       if (trials[measured.trial].identity == trials[*named].identity) best = &measured;
     }
   }
-  // A searcher that sees no difference names any of them; what the host has measured again, and verified, stays.
+  // A searcher that sees no difference may name any of them. The host's own choice, measured again or verified, stays.
   if (!rules.measured_again && is_tie(best->metric, fastest->metric)) best = fastest;
   BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
   if (!is_tie(best->metric, fastest->metric)) {
@@ -94,8 +94,8 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
   return record;
 }
 
-// One more measured configuration leaves the means of the others as they are: it is the best, or nothing changes. A
-// further measurement of one, or a trial that the searcher named, puts them all in question.
+// One more measured configuration leaves the means of the others as they are: either it is the best, or nothing
+// changes. A second measurement of a configuration, or a trial that the searcher named, calls for a comparison of all.
 void BestSoFar::add(const Trial& trial) {
   const TrialRecord& record = trial.record;
   stale_ = stale_ || fails_again(trial);

@@ -30,8 +30,9 @@ struct BestRules {
   std::optional<uint64_t> usable_memory_bytes;
 };
 
-// The measured configurations that may be handed back. Those that failed their verification or need more memory than
-// the rules allow are left out, and so are those that failed when they were measured again, unless no other is left.
+// The measured configurations that may be handed back. A configuration is left out if it failed its verification or
+// needs more memory than the rules allow. A configuration that failed when it was measured again is left out unless no
+// other is left.
 std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
                                                        const BestRules& rules);
 
@@ -52,8 +53,8 @@ class BestSoFar {
   // The next refresh looks at all trials again.
   void forget() { stale_ = true; }
 
-  // Decides again if one of the calls above gave a reason. Returns true if the best is another trial, if its mean is
-  // another one, or if there is no best any more.
+  // Decides again if one of the calls above gave a reason. Returns true if the best is another trial, if its mean has
+  // changed, or if there is no best any more.
   bool refresh(const std::vector<Trial>& trials);
   const std::optional<BestRecord>& get() const { return best_; }
 
@@ -66,7 +67,7 @@ class BestSoFar {
   std::optional<BestRecord> candidate_;  // better than best_, since the last refresh
   std::optional<uint64_t> named_;
   BestRules rules_;
-  bool fails_ = false;  // the best failed when it was measured again: any other that completes takes its place
+  bool fails_ = false;  // the best failed when it was measured again: any configuration that completes is better
   bool stale_ = false;
 };
 

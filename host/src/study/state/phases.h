@@ -1,9 +1,9 @@
-// Which phase of a study follows which, and what a strategy of the host's own begins with.
+// Which phase of a study follows which, and how a strategy of the host's own begins.
 //
 // Purpose: a phase that has nothing to do is left out. The choice depends on the plan and on the trials alone, so a
 //   resumed study goes the same way. The searcher leaves some trials for the phases after it (trial_limit), because a
-//   gain that is measured once has no interval. It leaves one in kTrialsPerKept, kMostKept at most, and none if there
-//   are fewer than kLeastToKeepOf: an interval is worth a tenth of a search, and no more.
+//   gain that is measured once has no interval. One trial in kTrialsPerKept is left, at most kMostKept, and none if
+//   there are fewer than kLeastToKeepOf: an interval is worth a tenth of a search, and no more.
 // Threading: pure functions.
 #ifndef DSAT_HOST_STUDY_STATE_PHASES_H_
 #define DSAT_HOST_STUDY_STATE_PHASES_H_

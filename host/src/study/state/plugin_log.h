@@ -1,4 +1,4 @@
-// Lines that plugins log, from whatever thread, on their way to the study's observer.
+// The lines that plugins log, from any thread, on their way to the study's observer.
 //
 // Threading: write() from anywhere, which wakes the loop; forward() on the control thread.
 #ifndef DSAT_HOST_STUDY_STATE_PLUGIN_LOG_H_
@@ -23,7 +23,7 @@ class PluginLog {
   void write(int severity, std::string_view message);
   void forward(Observer& observer);
 
-  // While it lives, what is written is dropped: events that are replayed logged their lines when they happened.
+  // While a Muted lives, lines are dropped: replayed events logged their lines when they happened.
   class Muted {
    public:
     explicit Muted(PluginLog& log) : log_(log) { log_.mute(true); }

@@ -1,4 +1,4 @@
-// One JSON object for each search; reading one checks every member, since a damaged journal may hold anything.
+// Each search is one JSON object. Every member is checked on reading, since a damaged journal may hold anything.
 #include "study/state/searches.h"
 
 #include <fmt/format.h>

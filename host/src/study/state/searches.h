@@ -1,8 +1,8 @@
-// The searchers that a study has had, one after the other: where in the journal each one's work began, and where the
-// host ended it.
+// The searchers of a study, one after the other: where in the journal the work of each one began, and where the host
+// ended it.
 //
 // Purpose: a study may be taken over by another searcher, and the host may end a search (early stopping, time budget).
-//   Both say which of the journal's events a strategy has had: a resumed study hands over those and no others.
+//   Both limit which events of the journal a strategy has received. A resumed study replays those events and no others.
 // Threading: plain values. Errors: the constructor throws dsat::Error for a value that it has not written.
 #ifndef DSAT_HOST_STUDY_STATE_SEARCHES_H_
 #define DSAT_HOST_STUDY_STATE_SEARCHES_H_
@@ -17,7 +17,7 @@
 
 namespace dsat::host {
 
-// Why and where the host ended a search. Later events of it are in the journal, and the searcher never had them.
+// Why and where the host ended a search. The journal has later events of the search that the searcher never received.
 struct SearchEnd {
   uint64_t first_withheld = 0;  // the sequence number of the first such event
   std::string reason;
@@ -27,7 +27,7 @@ struct SearchEnd {
 struct Search {
   uint64_t first_event = 0;  // its start event; all later events follow from it
   uint64_t first_trial = 0;  // earlier trials are observations to it
-  std::string plugin;        // id and version, for people; empty: the first one, as long as the plan names it
+  std::string plugin;        // id and version, for people; empty: the searcher that the plan names
   std::optional<SearchEnd> end;
   uint64_t counts_from = 0;  // early stopping counts no earlier trial
 };
@@ -49,7 +49,7 @@ class Searches {
   // The events from `first` on are lost: a searcher that had only those begins again.
   void forget_events_from(uint64_t first, uint64_t trials);
 
-  // All that have searched, in their order; empty where there was one, or the first one's name is not known.
+  // The names of all searchers, in their order; empty if there was only one, or if the name of the first is not known.
   std::vector<std::string> names() const;
   Json to_json() const;
 

@@ -35,8 +35,8 @@ std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog
   return IsolatedStrategy::create(chosen.plugin, chosen.options, plan.seed, plan, write);
 }
 
-// What they log they will log again. A process that is lost is not started again here: whoever waits for the study to
-// begin is reported at once.
+// The log lines are dropped, since the plugins log them again in the study. A lost process is not started again: a user
+// who waits for the study to begin gets the error at once.
 void try_strategies(const Plan& plan) {
   constexpr int kNoRestart = 0;
   const auto unread = [](int, std::string_view) {};

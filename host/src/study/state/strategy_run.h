@@ -1,4 +1,4 @@
-// One strategy of a study at work, from its start event to its finish.
+// The strategy at work, from its start event to its finish.
 //
 // Threading: control thread. Ownership: it owns its strategy. The plugin log outlives both.
 #ifndef DSAT_HOST_STUDY_STATE_STRATEGY_RUN_H_
@@ -24,7 +24,7 @@ struct StrategyRun {
   std::optional<Op> finish;            // what it ended its work with
   // The trial whose result it got before the study was resumed. Only the exit of that trial is still to be delivered.
   std::optional<uint64_t> result_delivered;
-  // It was brought back from a saved state and has asked for no trial since.
+  // A saved state was restored, and the strategy has asked for no trial since.
   bool idle_since_restored = false;
 };
 
@@ -40,8 +40,8 @@ Op finish_by_host(const SearchEnd& end);
 // Opens the strategy of a phase; it has had no event yet. Throws dsat::Error.
 std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog& log);
 
-// Creates profiler and searcher with their options and destroys them again: what they refuse is known before any trial
-// has cost anything. Throws dsat::Error with the plugin's own message.
+// Creates profiler and searcher with their options and destroys them again, so that options which they refuse cost no
+// trial. Throws dsat::Error with the plugin's own message.
 void try_strategies(const Plan& plan);
 
 }  // namespace dsat::host

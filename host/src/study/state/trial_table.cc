@@ -39,7 +39,7 @@ bool may_follow(TrialState from, TrialState to) {
 TrialTable::TrialTable(std::vector<Trial> trials, Time now) : trials_(std::move(trials)) {
   for (Trial& trial : trials_) {
     count(trial);
-    // One that only a stop had ended before it ran counts against no limit.
+    // A trial that was stopped before it ran counts against no limit.
     if (trial.costs_a_run() && (trial.record.started() || !trial.record.outcome)) ++counted_;
     enter_queue(trial, now);
   }
@@ -67,7 +67,7 @@ uint32_t TrialTable::runs_of(const std::string& identity) const {
 
 void TrialTable::count(Trial& trial) {
   Configuration& configuration = configurations_[trial.identity];
-  // The first of a configuration answers for the later ones, so its result is the one that all of them show.
+  // The first trial of a configuration answers for the later ones: all of them show its result.
   if (trial.can_answer() && !configuration.answering) configuration.answering = trial.id();
   if (trial.costs_a_run()) trial.earlier_runs = configuration.runs++;
   fruitless_ = trial.costs_a_run() ? 0 : fruitless_ + 1;
@@ -88,20 +88,20 @@ void TrialTable::start(uint64_t id) {
   Trial& trial = get(id);
   change_state(trial, TrialState::running, {});
   ++trial.record.attempt;
-  // Those of the attempt before, until this one has begun.
+  // Slots and start belong to the attempt before, until this attempt has begun.
   trial.record.slots.clear();
   trial.record.started_at.clear();
 }
 
-// Leaves the mark as it is. Whether the journal has the trial as waiting or as running, a resumed study runs it; a
-// trial that the journal does not have yet must still be written.
+// The mark stays as it is: a resumed study runs the trial whether the journal has it as waiting or as running. A trial
+// that is not in the journal yet must still be written.
 void TrialTable::take_back_start(uint64_t id) {
   const bool was_changed = changed_.count(id) != 0;
   change_state(get(id), TrialState::waiting, {});
   if (!was_changed) changed_.erase(id);
 }
 
-// Does not mark the trial as changed: when a start is worth a commit of its own is for the study to say.
+// The trial is not marked as changed: the study decides when a start is worth a commit of its own.
 void TrialTable::note_start(const TrialStart& start) {
   TrialRecord& record = get(start.id).record;
   record.slots = start.slots;

@@ -24,7 +24,7 @@ namespace dsat::host {
 // How long an ended trial waits for older ones that still run before its strategy learns of it.
 inline constexpr std::chrono::seconds kReorderWindow{5};
 
-// The state changes of a study. A resumed study rewrites states before the table has them (study/rewind.h).
+// The state changes of a study. A resumed study rewrites states before the table has them (study/take_up/rewind.h).
 bool may_follow(TrialState from, TrialState to);
 
 class TrialTable {
@@ -32,7 +32,8 @@ class TrialTable {
   using Time = Loop::Clock::time_point;
 
   TrialTable() = default;
-  // As a journal holds them. The trials that were running then are running here; the caller finds out what they became.
+  // The trials of a journal. Trials that were running when it was written are running here; the caller finds out what
+  // became of them.
   TrialTable(std::vector<Trial> trials, Time now);
 
   const std::vector<Trial>& all() const { return trials_; }  // by id
@@ -74,9 +75,9 @@ class TrialTable {
   bool is_to_stop(uint64_t id) const { return stop_requests_.count(id) != 0; }
   void request_stop_of_running() { stop_requests_.insert(running_.begin(), running_.end()); }
   void request_stop_of_open();
-  // Waiting trials that are to stop. Their requests are forgotten; the caller ends them.
+  // The waiting trials that are to stop. Their stop requests are forgotten; the caller ends the trials.
   std::vector<uint64_t> take_stops_of_waiting();
-  // Running trials that are to stop; they are stopping from now on. All other requests are void.
+  // The running trials that are to stop; they are stopping from now on. All other requests are void.
   std::vector<uint64_t> take_stops_of_running();
 
   void mark_changed(uint64_t id) { changed_.insert(id); }
@@ -104,7 +105,7 @@ class TrialTable {
   std::multimap<uint64_t, uint64_t> duplicates_;  // original -> a duplicate that waits for it
   std::set<uint64_t> running_;
   std::set<uint64_t> ended_without_run_;  // refused or a duplicate: delivered before all others
-  std::map<uint64_t, Time> ended_;        // by a run of their own, and when
+  std::map<uint64_t, Time> ended_;        // after a run of their own, and when
   std::set<uint64_t> stop_requests_;
   std::set<uint64_t> changed_;
 };

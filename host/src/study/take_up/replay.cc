@@ -13,7 +13,7 @@
 namespace dsat::host {
 namespace {
 
-// Gives a strategy's requests the answers that they once had.
+// Answers a strategy's requests as they were answered the first time.
 class RecordedAnswers : public RequestAnswers {
  public:
   explicit RecordedAnswers(uint64_t first_id) : next_id_(first_id) {}
@@ -37,7 +37,7 @@ class RecordedAnswers : public RequestAnswers {
     loaded_ = answers_;
     id_at_load_ = next_id_;
   }
-  // As if they had been asked for.
+  // Gives out all answers as if the strategy had asked for them.
   void skip() {
     while (!answers_.empty()) create_trial(Op());
   }
@@ -58,13 +58,13 @@ size_t restore_state(StrategyRun& run, const Plan& plan, int max_trials, const s
   const auto later =
       std::find_if(events.begin(), events.end(), [&](const JournalEvent& entry) { return entry.seq > saved->seq; });
   Json study = events.front().event.study;
-  // Answers that it gave under the limit of before are compared with those that it gives now.
+  // Answers that it gave under the earlier limit are compared with its answers under the new one.
   if (later == events.end()) study["limits"]["max_trials"] = max_trials;
   run.strategy->restore(study, saved->state);
   return static_cast<size_t>(later - events.begin());
 }
 
-// What the two answers are, and from which byte on they differ: they may be long and alike.
+// Shows both answers and the first byte that differs: they may be long and alike.
 std::string both_answers(const std::string& then, const std::string& now) {
   constexpr size_t kShown = 200;
   const auto end = std::mismatch(then.begin(), then.end(), now.begin(), now.end()).first;
@@ -72,7 +72,7 @@ std::string both_answers(const std::string& then, const std::string& now) {
                      shortened(then, kShown), shortened(now, kShown), end - then.begin() + 1);
 }
 
-// Another searcher can take over what a search has measured, but not a profile that was never made.
+// Another searcher can take over the trials of a search. There is no such way out if the profiler has changed.
 void replay_event(Strategy& strategy, const JournalEvent& entry, RecordedAnswers& answers,
                   const std::filesystem::path& dir) {
   const std::string now = config::text_of(to_json(strategy.handle(entry.event, answers)));

@@ -16,7 +16,7 @@ bool ends_or_is_refused(const JournalEvent& entry) {
                      [](const Op& op) { return op.kind == Op::Kind::finish || op.refused; });
 }
 
-// The one that the journal's events were decided under.
+// The trial limit under which the journal's events were decided.
 std::optional<int> limit_of(Journal& journal) {
   const Json stored = journal.meta("max_trials").value_or(Json());
   try {
@@ -63,7 +63,7 @@ std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& 
   });
   if (ends_again) searches.go_on(trials.size());
   if (first == events.end()) return {};
-  // What the host measured after the search is measured anew at the new end, and leaves no gap in the ids.
+  // The host's own trials after the search are measured anew at the new end, and leave no gap in the ids.
   while (trials.size() > search.first_trial && trials.back().phase > Phase::searcher) trials.pop_back();
   uint64_t first_taken_back = trials.size();
   for (auto it = first; it != events.end(); ++it) {
@@ -73,7 +73,7 @@ std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& 
   }
   std::set<uint64_t> changed;
   while (trials.size() > first_taken_back && !trials.back().record.started()) trials.pop_back();
-  if (ends_again) searches.go_on(trials.size());  // of those that are left
+  if (ends_again) searches.go_on(trials.size());  // some trials may be gone
   for (uint64_t id = first_taken_back; id < trials.size(); ++id) {
     close_unrequested(trials[id]);
     changed.insert(id);

@@ -20,7 +20,7 @@
 namespace dsat::host {
 namespace {
 
-// What the host measured again after this search.
+// The trials that the host measured again after this search.
 std::vector<uint64_t> repeats_at_end(const std::vector<Trial>& trials, uint64_t first) {
   std::vector<uint64_t> ids;
   for (const Trial& trial : trials) {

@@ -14,7 +14,7 @@
 
 namespace dsat::host {
 
-// Why a study, or its search, ends for want of time.
+// The reason of an end for want of time.
 inline constexpr const char* kTimeIsSpent = "the time budget is spent";
 
 class Budgets {

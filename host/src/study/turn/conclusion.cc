@@ -50,7 +50,7 @@ void merge_log(Journal& journal, Observer& observer) {
         Observer::Severity::info,
         fmt::format("{}: another program reads it, so its log stays beside it (dsat.db-wal); nothing is lost",
                     journal.file().string()));
-  } catch (const Error& error) {  // it is whole all the same
+  } catch (const Error& error) {  // the journal is whole all the same
     observer.on_log(Observer::Severity::warning, error.what());
   }
 }

@@ -7,6 +7,7 @@
 
 #include "base/fault_point.h"
 #include "base/guarded.h"
+#include "study/results/no_best.h"
 #include "study/state/admission.h"
 #include "study/state/phases.h"
 #include "study/turn/conclusion.h"
@@ -45,7 +46,7 @@ StudyResult Coordinator::run() {
   if (state_.trials.size() > 0) recover_running();
   budgets_.begin();
   check_stop_requests();
-  // A simulation's time is not that of whoever deletes its journal: its next commit will fail.
+  // A simulation's clock does not follow the real one. The next commit finds a deleted journal.
   if (runner_.commit_delay().count() == 0) {
     turns_.watch([this] { fail(Error(DSAT_INTERNAL, journal_.lost_text())); });
   }
@@ -66,11 +67,11 @@ void Coordinator::turn() {
   try {
     commit_turn();
   } catch (const std::exception& error) {
-    // None of this turn has happened; what ran before it is stopped all the same.
+    // Nothing of this turn has happened, but trials that ran before it are stopped.
     for (const uint64_t id : starts) state_.trials.take_back_start(id);
     starts.clear();
     state_.run.strategy.reset();
-    state_.ending.reset();  // what the study was to end with has not happened either
+    state_.ending.reset();  // the reason to end has not happened either
     fail(error);
   }
   fault_point("turn.before_act");
@@ -88,20 +89,20 @@ void Coordinator::deliver_events() {
   if (state_.ending) return;
   try {
     if (budgets_.is_search_over()) end_search(kTimeIsSpent, true);
-    if (!state_.run.started && !state_.trials.running().empty()) return;  // an earlier search's are being stopped
+    if (!state_.run.started && !state_.trials.running().empty()) return;  // trials of an earlier search are stopping
     do {
       if (!state_.run.started) start_strategy();
       while (!state_.ending && deliver_next()) {
       }
     } while (!state_.ending && advance_phase());
   } catch (const std::exception& error) {
-    state_.run.strategy.reset();  // nothing may follow but its end
+    state_.run.strategy.reset();  // it gets no further event
     fail(error);
   }
 }
 
 void Coordinator::start_strategy() {
-  // What an earlier search left has ended by now, and is an observation to this one.
+  // The trials of an earlier search have ended by now and are observations to this one.
   for (const Trial& trial : state_.trials.all()) {
     if (trial.state == TrialState::ended) state_.trials.deliver(trial.id());
   }
@@ -162,7 +163,7 @@ bool Coordinator::advance_phase() {
   return true;
 }
 
-// One event, from the strategy's answer to what follows from it.
+// Handles one event: the strategy answers it, and its ops take effect.
 void Coordinator::handle(const StrategyEvent& event) {
   const Phase phase = state_.run.phase;
   NewTrials new_trials(state_.plan, state_.trials, phase, trial_limit(phase, state_), state_.baseline.identity, loop_);
@@ -250,7 +251,7 @@ void Coordinator::commit_turn() {
 void Coordinator::start_and_stop(const std::vector<uint64_t>& starts) {
   for (const uint64_t id : starts) {
     if (state_.ending) {
-      state_.trials.take_back_start(id);  // an earlier one could not be started
+      state_.trials.take_back_start(id);  // an earlier trial of this turn could not be started
       continue;
     }
     try {
@@ -290,7 +291,7 @@ void Coordinator::recover_running() {
   }
   stop_waiting();
   if (state_.ending) state_.trials.request_stop_of_running();
-  budgets_.watch_device_hours();  // the runs that an interruption ended may have spent them
+  budgets_.watch_device_hours();  // runs that an interruption ended may have spent the budget
   state_.put_changes(journal_);
   journal_.commit();
 }
@@ -298,7 +299,7 @@ void Coordinator::recover_running() {
 void Coordinator::on_started(const TrialStart& start) {
   state_.trials.note_start(start);
   budgets_.trial_started(start.id);
-  // Where and when it started may wait for the trial's end: a short trial costs the journal one commit.
+  // Slots and start may be written with the trial's end: a short trial costs the journal one commit.
   if (runner_.commit_delay().count() > 0) {
     state_.trials.mark_changed(start.id);
   } else {
@@ -329,15 +330,15 @@ void Coordinator::end_trial(TrialEnd end) {
   observer_.on_trial_ended(trial.record);
 }
 
-// Duplicates of a trial that its strategy knows end as it did, with events of their own.
+// Ends the duplicates of a delivered trial as that trial ended, with events of their own.
 void Coordinator::answer_duplicates(uint64_t original) {
   for (const uint64_t id : state_.trials.answer_duplicates(original, loop_.utc_now(), loop_.now())) {
     observer_.on_trial_ended(state_.trials[id].record);
   }
 }
 
-// Ends what waits and is to be stopped; what runs is stopped after the commit. A strategy that has finished has no use
-// for any open trial.
+// Ends the waiting trials that are to be stopped. Running trials are stopped after the commit. A strategy that has
+// finished needs none of the open trials.
 void Coordinator::stop_waiting() {
   if (state_.run.finish) state_.trials.request_stop_of_open();
   for (const uint64_t id : state_.trials.take_stops_of_waiting()) {
@@ -371,7 +372,7 @@ void Coordinator::end_search(std::string reason, bool of_time) {
   stop_waiting();
 }
 
-// The first reason holds. What runs is stopped; run() returns when the last process is gone.
+// The first reason holds. Running trials are stopped; run() returns when the last process is gone.
 void Coordinator::end_study(StudyStatus status, std::string reason, bool resumable) {
   if (state_.ending) return;
   state_.ending = Ending{status, std::move(reason), resumable};
@@ -379,7 +380,7 @@ void Coordinator::end_study(StudyStatus status, std::string reason, bool resumab
   loop_.wake();
 }
 
-// What runs is stopped and runs again when the study is resumed: no fault of the trials'.
+// Running trials are stopped, and run again when the study is resumed: they are not at fault.
 void Coordinator::fail(const std::exception& error) {
   end_study(StudyStatus::failed, status_of(error).message(), true);
 }
@@ -407,7 +408,7 @@ StudyResult Coordinator::close() {
   refresh_best();
   explain_missing_best(state_);
   if (turns_.has_lost_group()) {
-    state_.trials.take_changed();  // what led to these changes was lost
+    state_.trials.take_changed();  // the events that led to these changes are lost
   } else {
     if (state_.ending->resumable) saved_states_.save(state_.run);
     state_.put_changes(journal_);
@@ -417,7 +418,7 @@ StudyResult Coordinator::close() {
   try {
     state_.run.strategy.reset();
     plugin_log_.forward(observer_);
-    // Before the journal says that the study has ended: nobody would write what is missing then.
+    // The files come before the journal's last row: nobody writes missing files of a study that has ended.
     write_results(result.reason, true);
     fault_point("close.before_commit");
     journal_.commit();

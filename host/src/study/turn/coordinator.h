@@ -2,10 +2,10 @@
 //
 // The flow of a study, one turn after another:
 //
-//   1. An event: the start of a strategy, the result of a trial, its exit. The strategy that asked for a trial learns
-//      of its end, in the order of ids as far as trials end close together (TrialTable::next_to_deliver; why:
+//   1. An event happens: the start of a strategy, the result of a trial, its exit. Ended trials are delivered in the
+//      order of their ids if they end close together (TrialTable::next_to_deliver; why:
 //      docs/decisions/0001-ended-trials-in-order.md).
-//   2. The plugin answers it with ops (Strategy::handle). New trials are admitted while it asks (NewTrials).
+//   2. The strategy answers the event with ops (Strategy::handle). New trials are admitted while it asks (NewTrials).
 //   3. Event and ops go to the journal, and the ops take effect: new trials wait, stops are noted, a profile or an end
 //      of the search is kept. More events follow as long as there are any.
 //   4. Trials that there is room for are marked as running, and the journal's transaction is committed. A simulation

@@ -1,4 +1,4 @@
-// What a strategy learns of its study when it starts: dsat_study.study_json.
+// The description of a study that a strategy gets at its start: dsat_study.study_json.
 //
 // Threading: pure function. Errors: none.
 #ifndef DSAT_HOST_STUDY_TURN_DESCRIBE_STUDY_H_

@@ -1,4 +1,4 @@
-// Catches everything at the call. The first time the observer is informed, in the hope that its log still works.
+// Catches everything at the call. The first exception is logged, in the hope that the observer's log still works.
 #include "study/turn/guarded_observer.h"
 
 #include <fmt/format.h>

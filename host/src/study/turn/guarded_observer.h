@@ -1,7 +1,7 @@
 // An observer whose exceptions do not reach the study.
 //
-// Purpose: an observer shows or records; that it fails is worth a warning to it, and no trial. Threading: as Observer.
-//   Ownership: refers to the observer. Errors: none; nothing leaves.
+// Purpose: an observer only shows or records, so its failure costs a warning and no trial. Threading: as Observer.
+//   Ownership: refers to the observer. Errors: none.
 #ifndef DSAT_HOST_STUDY_TURN_GUARDED_OBSERVER_H_
 #define DSAT_HOST_STUDY_TURN_GUARDED_OBSERVER_H_
 

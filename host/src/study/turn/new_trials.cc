@@ -1,5 +1,5 @@
-// A request becomes a trial that is refused, a duplicate that gets the answer of the earlier one, or one that costs a
-// run and counts against the limit.
+// A request becomes one of three trials: a refused one, a duplicate that gets the answer of an earlier trial, or a
+// trial that costs a run and counts against the limit.
 #include "study/turn/new_trials.h"
 
 #include <utility>

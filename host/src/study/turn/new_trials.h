@@ -1,7 +1,7 @@
 // The trials that a strategy asks for in the course of one event.
 //
-// Purpose: decides on each request (limits, duplicates, validity) and keeps what was asked for. The study takes the
-//   trials when the event is accepted; when the event fails they are dropped with this object.
+// Purpose: decides on each request (limits, duplicates, validity) and keeps the requested trials. The study takes them
+//   if the event is accepted. If the event fails, they are dropped with this object.
 // Threading: control thread. Ownership: refers to its arguments for the time of the event.
 #ifndef DSAT_HOST_STUDY_TURN_NEW_TRIALS_H_
 #define DSAT_HOST_STUDY_TURN_NEW_TRIALS_H_
@@ -19,7 +19,7 @@
 
 namespace dsat::host {
 
-// This many duplicate or invalid requests in a row say that the space is exhausted.
+// After this many duplicate or invalid requests in a row the space counts as exhausted.
 inline constexpr int kFruitlessRequests = 1000;
 
 class NewTrials : public RequestAnswers {

@@ -1,4 +1,4 @@
-// What became of the trials that ran when the host died.
+// The trials that ran when the host died: what became of them.
 //
 // Threading: control thread. Errors: what the runner throws.
 #ifndef DSAT_HOST_STUDY_TURN_RECOVER_RUNNING_H_

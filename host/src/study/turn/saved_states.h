@@ -1,9 +1,9 @@
 // When a strategy's state is saved, and which saved states stay in the journal.
 //
-// Purpose: a saved state makes a resume fast; the events alone suffice. One is due every kEventsPerState events. States
-//   grow with the study, so most earlier ones are removed: those that stay lie a kKeptStateShare-th of all events
-//   apart.
-// Threading: control thread. Errors: a strategy that cannot save is a warning.
+// Purpose: a saved state makes a resume fast, although the events alone suffice. A state is due every kEventsPerState
+//   events. States grow with the study, so most earlier ones are removed: the rest lie a kKeptStateShare-th of all
+//   events apart.
+// Threading: control thread. Errors: none; a strategy that cannot save is a warning.
 #ifndef DSAT_HOST_STUDY_TURN_SAVED_STATES_H_
 #define DSAT_HOST_STUDY_TURN_SAVED_STATES_H_
 

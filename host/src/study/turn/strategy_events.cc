@@ -1,4 +1,4 @@
-// Copies what the strategy may know from the trial's record and from its runner's report.
+// Copies the parts of a trial's record and end that its strategy may know.
 #include "study/turn/strategy_events.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ StrategyEvent result_event(const Trial& trial, std::optional<uint64_t> device_me
   event.trial = trial.id();
   event.step = trial.end ? trial.end->step : 0;
   event.metrics = trial.record.metrics.is_object() ? trial.record.metrics : Json::object();
-  // What the trial knows of its device outweighs the vendor's tool, which stands in where nothing better is known.
+  // The trial's own figure of its device's memory goes before the figure of the vendor's tool.
   if (device_memory_bytes && !event.metrics.contains("device_memory")) {
     event.metrics["device_memory"] = *device_memory_bytes;
   }

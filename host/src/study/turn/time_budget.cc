@@ -1,4 +1,4 @@
-// The mean time of a completed trial, times the rounds of trials that are to follow, with a fifth to spare.
+// The time needed is the mean time of a completed trial, times the rounds of trials that follow, and a fifth more.
 #include "study/turn/time_budget.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void TimeBudget::trial_ended(uint64_t id, Time now, bool completed) {
 
 std::optional<TimeBudget::Time> TimeBudget::end_of_search(int later_trials, int at_once) const {
   if (!end_ || later_trials < 1 || completed_ == 0) return end_;
-  // The best is found again first, and compared with the user's own then: no fewer than two rounds.
+  // The finals and the comparison follow each other, so there are at least two rounds.
   const int rounds = std::max((later_trials + at_once - 1) / std::max(1, at_once), std::min(later_trials, 2));
   const auto needed = sum_ / completed_ * rounds * 6 / 5;
   return needed * kMostShare > *budget_ ? *end_ : *end_ - needed;

@@ -1,8 +1,8 @@
 // The time budget of a study: when the search has to end, so that what follows it still fits.
 //
 // Purpose: after the search the best few are measured again. That is worth a little of the budget and needs some of it
-//   to be left. How much it takes is reckoned from the trials so far. If it would take more than a kMostShare-th of the
-//   budget, the search gets all of it.
+//   to be left. The time it takes is estimated from the trials so far. If it would take more than a kMostShare-th of
+//   the budget, the search gets the whole budget.
 // Threading: control thread. Units: the loop's time.
 #ifndef DSAT_HOST_STUDY_TURN_TIME_BUDGET_H_
 #define DSAT_HOST_STUDY_TURN_TIME_BUDGET_H_

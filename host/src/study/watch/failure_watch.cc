@@ -15,8 +15,8 @@ namespace dsat::host {
 
 namespace {
 
-// The last line of a trial that ended well by its own account is a logger's, and that of one that went on from a
-// checkpoint is a consequence.
+// The reason of a failure counts, and not its last line, if the exit status is 0 (the line is a logger's) or if the
+// trial went on from a checkpoint (the line is a consequence).
 const std::string& how_it_failed(Outcome outcome, const std::string& reason, const EndDetails& end) {
   const bool by_reason =
       outcome == Outcome::timed_out || end.exit_code == 0 || end.from_checkpoint || end.last_line.empty();
@@ -26,7 +26,7 @@ const std::string& how_it_failed(const Trial& trial) {
   return how_it_failed(*trial.record.outcome, trial.record.reason, *trial.end);
 }
 
-// No micro batch mends what Python cannot find or read, nor a process that was not started.
+// Another micro batch repairs neither an error of names, files or syntax in Python nor a process that was not started.
 bool is_of_no_batch(const Trial& trial) {
   constexpr std::string_view kErrors[] = {"NameError",           "SyntaxError",       "IndentationError", "ImportError",
                                           "ModuleNotFoundError", "FileNotFoundError", "PermissionError"};
@@ -45,7 +45,7 @@ void FailureWatch::add(const Trial& trial) {
     any_completed_ = true;
     if (!trial.model_info) completed_.insert(micro_batch);
   }
-  // Once a trial has trained, one that takes too long is slow, and no failure.
+  // After a trial has trained, a trial that takes too long is slow and did not fail.
   const bool is_failure =
       trial.record.outcome == Outcome::failed || (trial.record.outcome == Outcome::timed_out && completed_.empty());
   if (!is_failure || !trial.end || how_it_failed(trial).empty()) {
@@ -64,8 +64,8 @@ bool FailureWatch::smaller_ones_ran(const std::vector<Failure>& failures) const 
   });
 }
 
-// As long as nothing has worked, a failure of the profile is the script's, but not at fewer samples than the user
-// takes.
+// A failure of the profile is the script's as long as no trial has worked. A failure below
+// the user's own micro batch proves nothing.
 std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) const {
   const std::string reason = "the profile trial failed: " + trial.record.reason;
   if (trial.record.outcome != Outcome::failed) return reason;
@@ -77,15 +77,15 @@ std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) 
 
 std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const {
   if (!last.costs_a_run() || !last.end) return std::nullopt;
-  // What follows the search measures again what ran: its failures say nothing of the script.
+  // The phases after the search measure again what ran before: their failures say nothing of the script.
   if (last.phase > Phase::searcher) return std::nullopt;
   const bool failed = last.record.outcome == Outcome::failed || last.record.outcome == Outcome::timed_out;
   if (failed && last.record.kind == TrialKind::profile && !any_completed_) return why_profile_failed(last);
   if (in_a_row_.empty() || in_a_row_.back().trial != last.id()) return std::nullopt;
   std::set<int64_t> micro_batches;
   for (const Failure& failure : in_a_row_) micro_batches.insert(failure.micro_batch);
-  // Where one as large has trained, values of axes may be the cause (an extension that does not compile): more of them
-  // have to fail before it is the script or the machine.
+  // If a micro batch as large has trained, the value of an axis may be the cause (an extension that does not compile).
+  // More trials have to fail then before the script or the machine is the cause.
   const bool has_run =
       !completed_.empty() && *completed_.rbegin() >= *micro_batches.begin() && !in_a_row_.back().from_checkpoint;
   if (in_a_row_.size() < (has_run ? kSameFailuresOnceRan : kSameFailures)) return std::nullopt;
@@ -100,7 +100,7 @@ std::optional<std::string> FailureWatch::ceiling(const Trial& last) {
   const std::vector<Failure>& failures = at->second.failures;
   int64_t smallest = failures.front().micro_batch;
   for (const Failure& failure : failures) smallest = std::min(smallest, failure.micro_batch);
-  // One as large that has run shows that it is no ceiling.
+  // A micro batch as large that has run shows that there is no ceiling.
   if (!smaller_ones_ran(failures) || *completed_.rbegin() >= smallest) return std::nullopt;
   at->second.is_reported = true;
   const int64_t ran = *std::prev(completed_.lower_bound(smallest));

@@ -2,11 +2,11 @@
 //
 // Purpose: if a script fails in the same way whatever it is given, a search cannot help, and the study ends. If smaller
 //   micro batches ran, the same failures are a ceiling that is not the memory's (a data set of 300 samples, a script's
-//   own maximum), and the search goes on below it. As long as no trial has trained, one that passes its time limit
+//   own maximum), and the search goes on below it. As long as no trial has trained, a trial that passes its time limit
 //   counts as a failure. If the machine failed and not the trial, the trial runs again, once. A failed trial runs again
 //   as often as the study allows, unless others failed for good in the same way.
-//   Two failures are alike if their last lines of stderr are, or, where nothing was printed, the exit status is 0 or a
-//   checkpoint is the cause, their reasons.
+//   Two failures are alike if their last lines of stderr are equal. Their reasons are compared instead if nothing was
+//   printed, if the exit status is 0, or if a checkpoint is the cause.
 // Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_STUDY_WATCH_FAILURE_WATCH_H_
 #define DSAT_HOST_STUDY_WATCH_FAILURE_WATCH_H_
@@ -23,33 +23,33 @@
 
 namespace dsat::host {
 
-// So many consecutive failures that are alike, over at least two micro batches, are the script's own.
+// This many failures in a row that are alike, over at least two micro batches, have their cause in the script.
 inline constexpr size_t kSameFailures = 3;
-// And this many where a micro batch as large has trained.
+// The same if a micro batch as large has trained.
 inline constexpr size_t kSameFailuresOnceRan = 8;
 
 class FailureWatch {
  public:
-  // With the micro batch that a profiler falls back on where a smaller one fails, if there is one.
+  // `baseline_micro_batch`: the profiler falls back on it if a smaller one fails.
   explicit FailureWatch(std::optional<int64_t> baseline_micro_batch = std::nullopt)
       : baseline_micro_batch_(baseline_micro_batch) {}
   // Counts a trial whose strategy has learned of its end. Call it in the order in which strategies learn.
   void add(const Trial& trial);
   // Another searcher begins: earlier failures do not count in its row.
   void begin_row() { in_a_row_.clear(); }
-  // Why the study ends with this trial, the last one added; nullopt: it goes on.
+  // The reason why the study ends with `last`, the trial that was added last; nullopt: the study goes on.
   std::optional<std::string> reason_to_end(const Trial& last) const;
-  // What to tell the user of a ceiling that this trial, the last one added, shows; once for those that are alike.
+  // A warning if `last`, the trial that was added last, shows a ceiling; once for all failures that are alike.
   std::optional<std::string> ceiling(const Trial& last);
 
-  // Does this trial get its second run? Once for each id.
+  // Does this trial get its second run? Each id gets one.
   bool grant_rerun(uint64_t id);
-  // The ids of all trials that had one; the journal keeps them.
+  // The ids of all trials that had a second run; the journal keeps them.
   void restore_reruns(std::set<uint64_t> ids) { reruns_ = std::move(ids); }
-  // Those ids if there is a new one since the last call.
+  // All of these ids, if there is a new one since the last call.
   std::optional<std::set<uint64_t>> take_changed_reruns();
 
-  // Does this failed trial run again? As often as `most` for each id, but not where its data set is the cause.
+  // Does this failed trial run again? Each id may run again `most` times. A data set that is too small gets no restart.
   bool grant_restart(const TrialEnd& end, int most);
   // How often each trial has run again. The journal keeps these counts too.
   void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }
@@ -63,16 +63,16 @@ class FailureWatch {
     uint64_t trial;
     std::string how;
     int64_t micro_batch;
-    bool from_checkpoint;  // of a trial before it: no ceiling, though smaller micro batches ran
+    bool from_checkpoint;  // the cause: it is no ceiling, even if smaller micro batches ran
   };
   // All failures that are alike.
   struct Alike {
     std::vector<Failure> failures;
     bool is_reported = false;
   };
-  // Why a study ends without a trial that worked, by this one of its profile; nullopt: a larger micro batch may work.
+  // Why the study ends with this failed trial of the profile; nullopt: a larger micro batch may work.
   std::optional<std::string> why_profile_failed(const Trial& trial) const;
-  // Did a smaller micro batch run than any of these?
+  // Did a micro batch run that is smaller than those of all these failures?
   bool smaller_ones_ran(const std::vector<Failure>& failures) const;
 
   std::optional<int64_t> baseline_micro_batch_;

@@ -20,7 +20,7 @@ struct LeastMicroBatch {
   std::string reason;  // why that one failed
 };
 
-// From the trials of the profiler; nullopt: none failed below one that completed.
+// Looks at the trials of the profiler. nullopt: none failed below a micro batch that completed.
 std::optional<LeastMicroBatch> least_micro_batch(const std::vector<Trial>& trials);
 
 }  // namespace dsat::host

@@ -1,4 +1,5 @@
-// Compares what a completed trial needed with what the user gave. The model's states count where no peak was measured.
+// Compares the memory that a completed trial needed with the memory that the user gave. If no peak was measured, the
+// model's states count.
 #include "study/watch/memory_doubt.h"
 
 #include <fmt/format.h>

@@ -9,8 +9,8 @@
 namespace dsat::host {
 namespace {
 
-// A script reports the same figures in every trial, so that the first one shows what it never reports. Two are needed
-// where one may be odd.
+// A script reports the same figures in every trial, so the first trial shows what the script never reports. If the
+// first trial may be an exception, two trials are needed.
 constexpr int kWithoutMetric = 2;
 constexpr std::array<const char*, 6> kInItsPlace{"throughput", "FLOPS_per_gpu", "latency",
                                                  "forward",    "backward",      "step"};

@@ -25,7 +25,7 @@ std::vector<std::string> ScriptWatch::add(const TrialEnd& end) {
                     "absolute, {{trial_dir}} in COMMAND)",
                     end.id, end.checkpoint_outside));
   }
-  // One that failed may have made its engine again.
+  // A trial that failed may have made its engine twice.
   if (end.engines > 1 && end.outcome == Outcome::completed && !std::exchange(are_engines_reported_, true)) {
     notices.push_back(
         fmt::format("trial {} made {} DeepSpeed engines, as the scripts of GANs do: parameters, FLOPS, times and "

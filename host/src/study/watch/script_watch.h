@@ -17,12 +17,12 @@ namespace dsat::host {
 
 class ScriptWatch {
  public:
-  // Is a warning of a trial's to be shown? One that every trial of the script has is shown once.
+  // Is this warning of a trial to be shown? A warning that every trial of the script has is shown once.
   bool is_shown(const std::string& warning);
-  // A trial has ended: what its log says. What to tell the user.
+  // Returns the warnings that the log of an ended trial gives reason for.
   std::vector<std::string> add(const TrialEnd& end);
-  // Its outcome is settled: its time by the clock beside the engine's. nullopt: there is nothing to report. A metric
-  // that is end to end leaves nothing to tell.
+  // Compares a trial's time by the clock with the engine's time. nullopt: there is nothing to report. A metric that is
+  // end to end needs no such warning.
   std::optional<std::string> compare_times(const Trial& trial, const std::string& metric);
 
  private:

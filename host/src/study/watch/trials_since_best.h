@@ -10,9 +10,9 @@
 
 namespace dsat::host {
 
-// Trials of the searcher that were delivered to it after the one that measured best. Duplicates, refused
-// configurations and trials that measured nothing for want of time do not count; before any trial measured the metric
-// there is nothing to compare with, and the answer is 0. Trials below `first` are compared with and do not count.
+// Counts the trials that the searcher received after the best one. Duplicates, refused configurations and trials that
+// were stopped or lost do not count. The count is 0 before a trial has measured the metric. Trials below `first` may be
+// the best, but do not count.
 // Threading: pure function.
 int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise, uint64_t first);
 

@@ -35,7 +35,7 @@ struct WatchView {
 
 class Watches {
  public:
-  // `own_micro_batch`: of the user's own configuration, if it gives one.
+  // `baseline_micro_batch`: of the user's own configuration, if it gives one.
   explicit Watches(std::optional<int64_t> own_micro_batch) : failures(own_micro_batch) {}
 
   // A run of a trial has ended; the trial may run again.

@@ -1,4 +1,4 @@
-// Compares the world size of the profile trial with what the plan took it to be.
+// Compares the world size of the profile trial with the world size of the plan.
 #include "study/watch/world_size.h"
 
 #include <fmt/format.h>

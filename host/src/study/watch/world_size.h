@@ -11,7 +11,7 @@
 
 namespace dsat::host {
 
-// Derives the plan's space anew when a model-information run had another data-parallel size. Returns the warning to
+// Derives the plan's space anew if a model-information run had another data-parallel size. Returns the warning to
 // log; empty: nothing has changed. Throws dsat::Error, the reason to end the study, when the plan cannot follow.
 std::string follow_world_size(Plan& plan, const Trial& trial);
 
