@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "dsat/config/json.h"
 #include "finals/finals.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "finals/finals.h"
 #include "finals/gain.h"

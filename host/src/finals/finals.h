@@ -11,7 +11,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -45,7 +44,6 @@ class Finals : public HostStrategy {
   void next_round();
   const Finalist* leader() const;
   void drop_the_hopeless();
-  Finalist* find_open(uint64_t trial);
 
   std::string metric_, reason_;
   bool maximise_ = true;

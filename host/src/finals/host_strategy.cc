@@ -42,4 +42,10 @@ void HostStrategy::finish(const std::string& reason, std::optional<uint64_t> bes
   ops_.push_back(op);
 }
 
+void Baseline::start(const Json& brief) {
+  if (!ask(brief.at("overrides"), "your own configuration")) finish("the trial limit leaves no trial for it", {});
+}
+
+void Baseline::trial_ended(const Ended& ended) { finish("your own configuration has ended", ended.trial); }
+
 }  // namespace dsat::host

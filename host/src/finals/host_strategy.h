@@ -41,6 +41,15 @@ class HostStrategy : public Strategy {
   Json metrics_;  // of the result whose exit is to follow
 };
 
+// Measures the user's own configuration once, before the search begins. The searcher finds it among the observations of
+// its start, and the study goes on whatever its outcome is.
+// Start event: {"overrides": {...}}: the overrides that turn the base configuration into the user's own.
+class Baseline : public HostStrategy {
+ protected:
+  void start(const Json& brief) override;
+  void trial_ended(const Ended& ended) override;
+};
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_FINALS_HOST_STRATEGY_H_

@@ -5,8 +5,6 @@
 #ifndef DSAT_HOST_FINALS_VERIFICATION_H_
 #define DSAT_HOST_FINALS_VERIFICATION_H_
 
-#include <string>
-
 #include "finals/host_strategy.h"
 
 namespace dsat::host {

@@ -3,7 +3,7 @@
 
 #include "host/study/study_fixture.h"
 #include "plan/device_hours.h"
-#include "study/turn/time_budget.h"
+#include "study/turn/budgets.h"
 #include "support/error_of.h"
 
 namespace dsat::host {

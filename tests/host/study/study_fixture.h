@@ -22,7 +22,7 @@
 #include "record/journal.h"
 #include "study/take_up/take_up.h"
 #include "study/turn/coordinator.h"
-#include "study/turn/describe_study.h"
+#include "study/turn/strategy_events.h"
 #include "support/temp_dir.h"
 
 namespace dsat::host {

@@ -12,7 +12,7 @@
 #include "finals/finalists.h"
 #include "finals/finals.h"
 #include "finals/gain.h"
-#include "study/watch/least_micro_batch.h"
+#include "study/watch/profile_trials.h"
 
 namespace dsat::host {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <string_view>
 
-#include "finals/baseline.h"
 #include "finals/comparison.h"
 #include "finals/finals.h"
 #include "finals/verification.h"

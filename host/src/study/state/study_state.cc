@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "plan/device_hours.h"
-#include "study/watch/least_micro_batch.h"
-#include "study/watch/world_size.h"
+#include "study/watch/profile_trials.h"
 
 namespace dsat::host {
 

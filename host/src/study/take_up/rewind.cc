@@ -49,13 +49,13 @@ void undo_delivery(Trial& trial, const std::vector<Trial>& trials) {
   trial.end.reset();
 }
 
-std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& searches, Journal& journal,
+std::set<uint64_t> rewind_if_limit_raised(int max_trials, bool more_time, Searches& searches, Journal& journal,
                                           std::vector<Trial>& trials, std::vector<JournalEvent>& events) {
-  const int old_limit = limit_of(journal).value_or(limits.max_trials);
-  journal.put_meta("max_trials", limits.max_trials);
-  const bool more_trials = limits.max_trials > old_limit;
+  const int old_limit = limit_of(journal).value_or(max_trials);
+  journal.put_meta("max_trials", max_trials);
+  const bool more_trials = max_trials > old_limit;
   const Search& search = searches.current();
-  const bool ends_again = search.end && (more_trials || (limits.more_time && search.end->of_time));
+  const bool ends_again = search.end && (more_trials || (more_time && search.end->of_time));
   const auto first = std::find_if(events.begin(), events.end(), [&](const JournalEvent& entry) {
     if (entry.seq < search.first_event) return false;
     if (ends_again && entry.seq >= search.end->first_withheld) return true;

@@ -14,19 +14,13 @@
 
 namespace dsat::host {
 
-// What a resumed study is given anew.
-struct RaisedLimits {
-  int max_trials = 0;
-  bool more_time = false;
-};
-
 // If `max_trials` is above the journal's, the function takes back the searcher's first answer that the old limit shaped
 // (a refused request, or the finish that followed) and all later events: in `events`, in `trials` and in the journal.
 // The host's own end of the search is taken back in the same way; if the time budget was the reason, `more_time` is
 // enough. Trials that those answers asked for and that ran stay: a new request for the same configuration gets their
 // result at no cost. Trials of the phases after the search are removed. Returns the trials that have changed; the
 // caller writes them to the journal.
-std::set<uint64_t> rewind_if_limit_raised(const RaisedLimits& limits, Searches& searches, Journal& journal,
+std::set<uint64_t> rewind_if_limit_raised(int max_trials, bool more_time, Searches& searches, Journal& journal,
                                           std::vector<Trial>& trials, std::vector<JournalEvent>& events);
 
 // Closes a trial whose request is taken back: no strategy waits for it any more.

@@ -205,7 +205,7 @@ void read_state(StudyState& state, std::vector<Trial> trials, std::vector<Journa
     journal.put_meta("max_trials", state.plan.max_trials);
   } else {
     const std::vector<uint64_t> repeats = repeats_at_end(trials, state.searches.current().first_trial);
-    changed = rewind_if_limit_raised({state.plan.max_trials, terms.more_time}, state.searches, journal, trials, events);
+    changed = rewind_if_limit_raised(state.plan.max_trials, terms.more_time, state.searches, journal, trials, events);
     if (!repeats.empty() && trials.size() <= repeats.front()) {
       observer.on_log(Observer::Severity::info, taken_back(repeats));
     }

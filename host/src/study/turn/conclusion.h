@@ -4,6 +4,10 @@
 #ifndef DSAT_HOST_STUDY_TURN_CONCLUSION_H_
 #define DSAT_HOST_STUDY_TURN_CONCLUSION_H_
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "dsat/host/study.h"
 #include "record/journal.h"
 #include "study/state/study_state.h"
@@ -21,6 +25,9 @@ void write_ending(const StudyResult& result, Journal& journal);
 
 // Merges the journal's log into its file, after the last commit. A log that stays is no loss.
 void merge_log(Journal& journal, Observer& observer);
+
+// The last lines that the last unsuccessful trial printed, below a line that names its file; empty: there are none.
+std::vector<std::string> last_lines_of_failure(const std::vector<Trial>& trials, const std::filesystem::path& dir);
 
 }  // namespace dsat::host
 

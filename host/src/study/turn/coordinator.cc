@@ -3,21 +3,51 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/fault_point.h"
 #include "base/guarded.h"
-#include "study/results/no_best.h"
 #include "study/state/admission.h"
 #include "study/state/phases.h"
 #include "study/turn/conclusion.h"
-#include "study/turn/describe_study.h"
 #include "study/turn/new_trials.h"
-#include "study/turn/recover_running.h"
 #include "study/turn/strategy_events.h"
-#include "study/watch/trials_since_best.h"
 
 namespace dsat::host {
+namespace {
+
+// When a run ended that a crash cut off: not before it last wrote something, and not beyond what a trial may take,
+// since a copy of the folder may have written its files again. Empty: unknown.
+std::string end_of_cut_off(const TrialRecord& record, const std::string& written_at, std::chrono::milliseconds limit) {
+  const auto start = parse_rfc3339(record.started_at), written = parse_rfc3339(written_at);
+  return start && written ? format_rfc3339(std::min(*written, *start + limit)) : "";
+}
+
+// The ends of the trials that have ended all the same: their folders hold all of it. The others go on where they run,
+// or wait to run again.
+std::vector<TrialEnd> find_ended(StudyState& state, Runner& runner) {
+  std::vector<TrialEnd> ends;
+  const std::set<uint64_t> were_running = state.trials.running();
+  for (const uint64_t id : were_running) {
+    const TrialSpec spec = spec_of(state.plan, state.trials[id]);
+    std::optional<TrialEnd> end = runner.find_end(spec);
+    if (end) {
+      ends.push_back(std::move(*end));
+    } else if (!runner.take_up(spec)) {
+      const std::string written_at = runner.last_written_at(spec);
+      state.add_cost(id, end_of_cut_off(state.trials[id].record, written_at, state.plan.trial_timeout));
+      const bool is_to_stop = state.trials.is_to_stop(id);
+      state.trials.run_again(id);
+      if (is_to_stop) state.trials.request_stop(id);
+    }
+  }
+  return ends;
+}
+
+}  // namespace
 
 Coordinator::Coordinator(StudyState state, const Surroundings& surroundings)
     : state_(std::move(state)),
@@ -33,7 +63,7 @@ Coordinator::Coordinator(StudyState state, const Surroundings& surroundings)
       budgets_(state_, loop_, [this](const std::string& why) { end_study(StudyStatus::completed, why, true); }) {
   runner_.on_started = [this](const TrialStart& start) { on_started(start); };
   runner_.on_ended = [this](const TrialEnd& end) { on_ended(end); };
-  runner_.on_notice = [this](const std::string& notice) { warn(notice); };
+  runner_.on_notice = [this](const std::string& notice) { observer_.on_log(Observer::Severity::warning, notice); };
   runner_.on_closing = [this](const std::string& reason) { end_study(StudyStatus::interrupted, reason, true); };
   if (journal_.next_event() > 0) saved_states_.resume_at(journal_.next_event() - 1);
   loop_.on_wake([this] {
@@ -65,7 +95,12 @@ void Coordinator::turn() {
   std::vector<uint64_t> starts = choose_starts();
   refresh_best();
   try {
-    commit_turn();
+    const std::chrono::milliseconds delay = runner_.commit_delay();
+    if (turns_.is_due(state_.ending ? std::chrono::milliseconds(0) : delay)) {
+      if (saved_states_.due()) saved_states_.save(state_.run);
+      state_.put_changes(journal_);
+      turns_.commit(delay);
+    }
   } catch (const std::exception& error) {
     // Nothing of this turn has happened, but trials that ran before it are stopped.
     for (const uint64_t id : starts) state_.trials.take_back_start(id);
@@ -240,14 +275,6 @@ std::vector<uint64_t> Coordinator::choose_starts() {
   return starts;
 }
 
-void Coordinator::commit_turn() {
-  const std::chrono::milliseconds delay = runner_.commit_delay();
-  if (!turns_.is_due(state_.ending ? std::chrono::milliseconds(0) : delay)) return;
-  if (saved_states_.due()) saved_states_.save(state_.run);
-  state_.put_changes(journal_);
-  turns_.commit(delay);
-}
-
 void Coordinator::start_and_stop(const std::vector<uint64_t>& starts) {
   for (const uint64_t id : starts) {
     if (state_.ending) {
@@ -318,7 +345,9 @@ void Coordinator::on_ended(const TrialEnd& end) {
   if (!interrupted && !repeats) return end_trial(end);
   if (repeats) runner_.run_elsewhere(end.id);
   state_.trials.run_again(end.id);  // under the same id; its strategy does not learn of it
-  if (repeats) warn(fmt::format("trial {}: {}; run again", end.id, end.reason));
+  if (repeats) {
+    observer_.on_log(Observer::Severity::warning, fmt::format("trial {}: {}; run again", end.id, end.reason));
+  }
 }
 
 void Coordinator::end_trial(TrialEnd end) {

@@ -73,7 +73,6 @@ class Coordinator {
   void apply(std::vector<Trial> new_trials, const std::vector<Op>& ops);
   void act_on(const std::vector<Finding>& findings);
   std::vector<uint64_t> choose_starts();
-  void commit_turn();
   void start_and_stop(const std::vector<uint64_t>& starts);
   bool is_found_in_folder(const TrialSpec& spec);
 
@@ -92,7 +91,6 @@ class Coordinator {
   void refresh_best();
   void write_results(const std::string& reason, bool now);
   StudyResult close();
-  void warn(const std::string& message) { observer_.on_log(Observer::Severity::warning, message); }
 
   StudyState state_;
   TurnJournal& turns_;

@@ -1,9 +1,66 @@
-// Copies the parts of a trial's record and end that its strategy may know.
+// Fills the SDK's Study from the state, and copies the parts of a trial's record and end that its strategy may know.
 #include "study/turn/strategy_events.h"
 
 #include <algorithm>
 
+#include "command/hugging_face.h"
+#include "dsat/study.h"
+#include "study/state/phases.h"
+
 namespace dsat::host {
+namespace {
+
+Json observations(const std::vector<Trial>& trials, const std::string& precision) {
+  Json list = Json::array();
+  for (const Trial& trial : trials) {
+    if (trial.state != TrialState::delivered || trial.model_info || trial.record.duplicate_of) continue;
+    const TrialRecord& record = trial.record;
+    list.push_back({{"trial", trial.id()},
+                    {"config", with_precision(record.config, precision)},
+                    {"outcome", to_string(*record.outcome)},
+                    {"metrics", record.metrics},
+                    {"peak_bytes", record.peak_bytes ? Json(*record.peak_bytes) : Json()},
+                    {"peak_above_bytes", record.peak_above_bytes ? Json(*record.peak_above_bytes) : Json()},
+                    {"allocator_retries", record.allocator_retries}});
+  }
+  return list;
+}
+
+}  // namespace
+
+Json describe_study(const StudyState& state) {
+  const Plan& plan = state.plan;
+  const bool is_search = state.run.phase == Phase::searcher;
+  dsat::Study study;
+  study.metric = plan.metric;
+  study.maximise = plan.maximise;
+  for (const config::StageSpace& stage : plan.space.stages) study.zero_stages.push_back(stage.stage);
+  const std::string precision = plan.filled_in_precision();
+  study.base_config = with_precision(plan.base_config, precision);
+  study.space = config::to_json(plan.space);
+  if (plan.max_train_batch_size) study.space["max_train_batch_size"] = *plan.max_train_batch_size;
+  study.limits.max_trials = trial_limit(state.run.phase, state);
+  study.limits.max_concurrent_trials = plan.concurrency();
+  study.limits.open_trials = plan.concurrency() + plan.concurrency() / kSlotsPerSpareTrial;
+  study.limits.slots = static_cast<int64_t>(plan.slots.slots.size());
+  study.limits.slots_per_trial = plan.slots.slots_per_trial;
+  study.limits.data_parallel_size = plan.data_parallel_size;
+  study.limits.profile_trials = plan.profile_trials.value();
+  // A profiler asks its own trial for the device's memory first; what the vendor's tool says comes with the result.
+  study.device_memory_bytes = is_search ? state.device_memory.usable() : state.device_memory.given_or_reported();
+  if (is_search) study.profile = state.profile;
+  study.observations = observations(state.trials.all(), precision);
+  return study.to_json();
+}
+
+Json with_engine_version(Json profile, const std::vector<Trial>& trials) {
+  constexpr const char* kVersion = "deepspeed_version";
+  if (!profile.is_object() || profile.contains(kVersion)) return profile;
+  for (const Trial& trial : trials) {
+    if (trial.end && !trial.end->engine_version.empty()) profile[kVersion] = trial.end->engine_version;
+  }
+  return profile;
+}
 
 StrategyEvent result_event(const Trial& trial, std::optional<uint64_t> device_memory_bytes) {
   StrategyEvent event;

@@ -15,13 +15,12 @@
 #include "plan/plan.h"
 #include "record/trial.h"
 #include "study/watch/failure_watch.h"
-#include "study/watch/memory_doubt.h"
 #include "study/watch/script_watch.h"
 
 namespace dsat::host {
 
 struct Finding {
-  enum class Effect { note, warning, no_best };  // no_best: the study ends, since no search can find anything
+  enum class Effect { warning, note, no_best };  // no_best: the study ends, since no search can find anything
   Effect effect = Effect::warning;
   std::string text;  // one line
 };
@@ -48,8 +47,14 @@ class Watches {
   FailureWatch failures;  // also decides which trials run again
   IgnoredBatch batches;
   ScriptWatch script;
-  MemoryDoubt memory;
+  bool has_doubted_memory = false;
 };
+
+// Counts the trials that the searcher received after the best one. Duplicates, refused configurations and trials that
+// were stopped or lost do not count. The count is 0 before a trial has measured the metric. Trials below `first` may be
+// the best, but do not count.
+// Threading: pure function.
+int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise, uint64_t first);
 
 }  // namespace dsat::host
 

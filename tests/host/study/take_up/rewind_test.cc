@@ -46,7 +46,7 @@ class RewindTest : public TempDirTest {
     events_.push_back(std::move(entry));
   }
   std::set<uint64_t> rewind(int max_trials, bool more_time = false) {
-    return rewind_if_limit_raised({max_trials, more_time}, searches_, *journal_, trials_, events_);
+    return rewind_if_limit_raised(max_trials, more_time, searches_, *journal_, trials_, events_);
   }
 
   std::unique_ptr<Journal> journal_;

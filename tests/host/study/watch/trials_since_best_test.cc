@@ -1,8 +1,8 @@
 // The count that early stopping goes by, over lists of trials made by hand: which trials start it anew, which it leaves
 // out.
-#include "study/watch/trials_since_best.h"
-
 #include <gtest/gtest.h>
+
+#include "study/watch/watches.h"
 
 namespace dsat::host {
 namespace {

@@ -1,7 +1,10 @@
-// Compares the world size of the profile trial with the world size of the plan.
-#include "study/watch/world_size.h"
+// Compares the micro batches of the profiler's trials, and the profile trial's world size with the world size of the
+// plan.
+#include "study/watch/profile_trials.h"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/world.h"
@@ -20,6 +23,25 @@ Error misfit(const Plan& plan, int64_t had, int64_t asked) {
 }
 
 }  // namespace
+
+std::optional<LeastMicroBatch> least_micro_batch(const std::vector<Trial>& trials) {
+  const auto micro_batch = [](const Trial& trial) {
+    return trial.record.config.value(config::kMicroBatchKey, int64_t{0});
+  };
+  std::optional<int64_t> works;
+  for (const Trial& trial : trials) {
+    if (trial.phase != Phase::profiler || trial.record.outcome != Outcome::completed) continue;
+    works = std::min(works.value_or(micro_batch(trial)), micro_batch(trial));
+  }
+  std::optional<LeastMicroBatch> least;
+  for (const Trial& trial : trials) {
+    if (trial.phase != Phase::profiler || trial.record.outcome != Outcome::failed) continue;
+    const int64_t fails = micro_batch(trial);
+    if (!works || fails >= *works || (least && fails <= least->fails)) continue;
+    least = LeastMicroBatch{*works, fails, trial.record.reason};
+  }
+  return least;
+}
 
 std::string follow_world_size(Plan& plan, const Trial& trial) {
   if (!trial.model_info || !trial.end || !trial.end->world_size || *trial.end->world_size < 1) return "";

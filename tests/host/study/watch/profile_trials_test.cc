@@ -1,5 +1,5 @@
 // What a plan makes of the number of processes that the profile trial really had.
-#include "study/watch/world_size.h"
+#include "study/watch/profile_trials.h"
 
 #include "host/study/study_fixture.h"
 #include "support/error_of.h"
