@@ -27,7 +27,7 @@
 #include "plan/plan.h"
 #include "plan/plan_slots.h"
 #include "plan/runners.h"
-#include "record/half_started.h"
+#include "record/abandoned_start.h"
 
 namespace dsat::host {
 namespace {
@@ -375,7 +375,7 @@ fs::path default_output_dir(const Plan& plan) {
   const std::string name = folder_name(plan.name);
   const fs::path root = (plan.trial_cwd == TrialCwd::copy ? fs::current_path(error) : plan.cwd) / "dsat-results";
   fs::path dir = root / name;
-  for (int i = 2; fs::exists(dir, error) && !is_half_started(dir); ++i) dir = root / fmt::format("{}-{}", name, i);
+  for (int i = 2; fs::exists(dir, error) && !is_abandoned_start(dir); ++i) dir = root / fmt::format("{}-{}", name, i);
   return dir;
 }
 

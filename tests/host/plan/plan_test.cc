@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "plan/fit_bucket.h"
 #include "plan_fixture.h"
-#include "record/half_started.h"
+#include "record/abandoned_start.h"
 #include "study/results/best_command.h"
 #include "study/results/run_dir.h"
 #include "support/error_of.h"
@@ -173,7 +173,7 @@ TEST_F(PlanOfHosts, WhatAPipeGaveIsKeptInTheStudysFolderForItsTrials) {
     EXPECT_EQ(plan.slots.hostfile, plan.dir / "dsat.hostfile");
     EXPECT_EQ(read_text(plan.slots.hostfile), text);
     EXPECT_TRUE(plan.slots.size_is_ours) << "the best command names it, too";
-    EXPECT_TRUE(is_half_started(plan.dir)) << "a host that dies then leaves no more";
+    EXPECT_TRUE(is_abandoned_start(plan.dir)) << "a host that dies then leaves no more";
     fs::remove_all(plan.dir);
   }
 }

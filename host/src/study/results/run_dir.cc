@@ -15,7 +15,7 @@
 #include "command/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
-#include "record/half_started.h"
+#include "record/abandoned_start.h"
 #include "record/plan_copy.h"
 #include "runner/probe.h"
 #include "study/results/best_command.h"
@@ -44,7 +44,7 @@ bool make_folder(const fs::path& dir) {
 
 // The lock decides who gets a folder that another start left without a study. nullopt: another study has it.
 std::optional<RunLock> try_claim(const fs::path& dir) {
-  if (!make_folder(dir) && !is_half_started(dir)) return std::nullopt;
+  if (!make_folder(dir) && !is_abandoned_start(dir)) return std::nullopt;
   fault_point("start.folder");
   std::optional<RunLock> lock = RunLock::take_if_free(dir);
   std::error_code error;

@@ -47,7 +47,7 @@ struct StudyState {
   double spent_device_hours = 0;  // of every run of every trial, also of those that ran again or were taken back
   bool are_hours_changed = true;
   std::chrono::milliseconds time_used{0};  // of the time budget, by an earlier process of the same run
-  bool trusts_folders = false;             // the journal was repaired: kTrustsFolders
+  bool reuses_results = false;             // the journal was repaired: kTrustsFolders
   std::optional<Ending> ending;            // nullopt: it goes on
 
   // What a device may hold of the best configuration. Without a margin the memory says nothing of the best: what

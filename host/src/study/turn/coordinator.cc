@@ -294,7 +294,7 @@ void Coordinator::start_and_stop(const std::vector<uint64_t>& starts) {
 
 // After a repair the record of a trial may be lost while its folder still has the whole result.
 bool Coordinator::is_found_in_folder(const TrialSpec& spec) {
-  if (!state_.trusts_folders) return false;
+  if (!state_.reuses_results) return false;
   const auto end = runner_.find_end(spec);
   if (!end || end->started_at.empty()) return false;
   on_started({spec.id, spec.attempt, {}, end->started_at});

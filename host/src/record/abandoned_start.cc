@@ -1,5 +1,5 @@
 // Such a folder has a lock that nobody holds, files of a new journal, a hostfile from a pipe, and nothing else.
-#include "record/half_started.h"
+#include "record/abandoned_start.h"
 
 #include <string>
 #include <system_error>
@@ -10,7 +10,7 @@ namespace dsat::host {
 
 namespace fs = std::filesystem;
 
-bool is_half_started(const fs::path& dir) {
+bool is_abandoned_start(const fs::path& dir) {
   std::error_code error;
   if (fs::exists(dir / "dsat.db", error) || RunLock::is_held(dir)) return false;
   bool is_ours = false;  // an empty folder may belong to anybody
