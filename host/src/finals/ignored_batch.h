@@ -49,7 +49,7 @@ class IgnoredBatch {
  private:
   // What equal times and peaks show depends on where the peak comes from.
   struct Evidence {
-    double factor;                           // micro batches that differ by it, or by more, can be told apart
+    double factor;                           // micro batches that differ by this factor or more are distinguishable
     std::optional<double> memory_tolerance;  // two peaks within this share are equal; nullopt: they say nothing
   };
   struct Step {

@@ -32,7 +32,7 @@ struct Ending {
 };
 
 struct StudyState {
-  // Of a study that has not begun.
+  // The state of a study that has not begun.
   explicit StudyState(Plan given);
 
   Plan plan;  // with the sizes and the space that the trials have shown
