@@ -69,9 +69,9 @@ void read_end(const Json& json, Trial& trial) {
   if (config::whole_number<uint64_t>(json.at("id")) != record.id && !record.duplicate_of) {
     throw Error(DSAT_DATA_LOSS, "its end is that of another trial");
   }
-  record.peak_source = json.value("peak_source", "");
+  record.peak_source = json.at("peak_source").get<std::string>();
   record.peak_above_bytes = config::whole_number_at<uint64_t>(json, "peak_above_bytes");
-  record.allocator_retries = config::whole_number_at<uint64_t>(json, "allocator_retries").value_or(0);
+  record.allocator_retries = config::whole_number<uint64_t>(json.at("allocator_retries"));
   EndDetails& end = trial.end.emplace();
   end.last_line = json.at("last_line").get<std::string>();
   end.from_checkpoint = json.at("from_checkpoint").get<bool>();
