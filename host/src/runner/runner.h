@@ -108,9 +108,9 @@ class Runner {
 
   // After find_end() returned nullopt: returns whether the trial still runs, where trials outlive their host. If true,
   // on_ended follows.
-  virtual bool take_up(const TrialSpec& /*spec*/) { return false; }
+  virtual bool adopt(const TrialSpec& /*spec*/) { return false; }
 
-  // After take_up() returned false: returns when the interrupted run last wrote something (RFC 3339). Empty: unknown.
+  // After adopt() returned false: returns when the interrupted run last wrote something (RFC 3339). Empty: unknown.
   virtual std::string last_written_at(const TrialSpec& /*spec*/) { return {}; }
 
   // How long the study's decisions may wait to be written to the journal. Zero: each start has effects outside, so it

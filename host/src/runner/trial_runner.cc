@@ -229,7 +229,7 @@ Launch TrialRunner::make_launch(const TrialSpec& spec, const LiveTrial& trial) c
 }
 
 // Takes over a trial that an earlier host started, in its folder and with its port.
-bool TrialRunner::take_up(const TrialSpec& spec) {
+bool TrialRunner::adopt(const TrialSpec& spec) {
   const uint64_t id = spec.id;
   const fs::path folder = trial_folder(options_.run_dir, id);
   if (!is_run_of(folder, spec, options_)) return false;

@@ -51,7 +51,7 @@ class TrialRunner : public Runner {
   void will_not_run(const TrialEnd& end) override { watch_slots(end, {}, false); }
   void stop(uint64_t id, bool at_once) override;
   std::optional<TrialEnd> find_end(const TrialSpec& spec) override;
-  bool take_up(const TrialSpec& spec) override;
+  bool adopt(const TrialSpec& spec) override;
   std::string last_written_at(const TrialSpec& spec) override;
 
  private:

@@ -60,7 +60,7 @@ TEST_F(TrialRunnerTest, AnAdoptedTrialBeganWhenItsScriptSaysSo) {
   write_text(trial_dir(0) / kStartedFile,
              R"({"attempt": 1, "job": "7", "step": "", "host": "a", "pid": 1, "time": "2026-01-01T00:00:00.000000Z"})");
   make_runner();
-  ASSERT_TRUE(runner_->take_up(spec(0)));
+  ASSERT_TRUE(runner_->adopt(spec(0)));
   engine_->on_running(0);
   ASSERT_EQ(starts_.size(), 1u);
   EXPECT_EQ(starts_[0].started_at, "2026-01-01T00:00:00.000000Z");

@@ -113,7 +113,7 @@ class FakeRunner : public Runner {
     if (end) complete(*end, spec);
     return end;
   }
-  bool take_up(const TrialSpec& spec) override {
+  bool adopt(const TrialSpec& spec) override {
     if (!adopts(spec)) return false;
     running_.push_back(spec);
     schedule();

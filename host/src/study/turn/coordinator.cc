@@ -36,7 +36,7 @@ std::vector<TrialEnd> find_ended(StudyState& state, Runner& runner) {
     std::optional<TrialEnd> end = runner.find_end(spec);
     if (end) {
       ends.push_back(std::move(*end));
-    } else if (!runner.take_up(spec)) {
+    } else if (!runner.adopt(spec)) {
       const std::string written_at = runner.last_written_at(spec);
       state.add_cost(id, end_of_cut_off(state.trials[id].record, written_at, state.plan.trial_timeout));
       const bool is_to_stop = state.trials.is_to_stop(id);
