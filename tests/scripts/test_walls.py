@@ -147,7 +147,7 @@ class CheckWalls(unittest.TestCase):
         repository = Repository(self)
         repository.add("host/src/base/probe.cc", "<vector>")
         self.assertEqual(repository.check().returncode, 0)
-        repository.edit_table("\nhost/src/base:", "\nhost/src/base: study")
+        repository.edit_table("\nhost/src/base:", "\nhost/src/base: study/turn")
         result = repository.check()
         self.assertEqual(result.returncode, 1)
         self.assertIn("rooms of host/src include each other in a circle", result.stderr)
