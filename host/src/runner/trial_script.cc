@@ -88,7 +88,7 @@ constexpr const char* kNoteFunction = R"sh(note() {
 }
 )sh";
 
-// Counts the processes that the kernel killed for lack of memory, as in kernel_oom_count.h. In a cgroup of version 2
+// Counts the processes that the kernel killed for lack of memory, as local_engine.cc does. In a cgroup of version 2
 // the count is for the step of Slurm with all its tasks; otherwise for a cgroup of version 1, or the machine. 0:
 // unknown.
 constexpr const char* kOomFunction = R"sh(oom_kills() {
