@@ -90,7 +90,8 @@ TEST_F(Command, KeepsHuggingFaceFlagsInStepWithTheConfiguration) {
                           "--gradient_accumulation_steps", "4"));
   EXPECT_FALSE(parse({"python3", "--deepspeed_config=a.json"}).may_fill_in_auto());
   EXPECT_TRUE(parse({"python3", "--gradient_accumulation_steps=1", "--deepspeed_config=a.json"}).may_fill_in_auto());
-  EXPECT_THAT(why_not({"python3", "--deepspeed=a.json", "--per_device_train_batch_size"}), HasSubstr("takes a value"));
+  EXPECT_THAT(why_not({"python3", "--deepspeed=a.json", "--per_device_train_batch_size"}),
+              HasSubstr("--per_device_train_batch_size"));
 }
 
 TEST_F(Command, AutoMayBeFilledInByAccelerateAndByAScriptThatTakesTheFile) {
@@ -132,7 +133,7 @@ TEST_F(Command, RefusesAMappingToAFlagThatTheCommandDoesNotHave) {
   request_.arg_mappings = {{"train_micro_batch_size_per_gpu", "--bs"}};
   EXPECT_THAT(why_not({"python3", "t.py", "--deepspeed_config", "a.json"}),
               HasSubstr("train_micro_batch_size_per_gpu names --bs, which the command does not have"));
-  EXPECT_THAT(why_not({"python3", "t.py", "--deepspeed_config", "a.json", "--bs"}), HasSubstr("takes a value"));
+  EXPECT_THAT(why_not({"python3", "t.py", "--deepspeed_config", "a.json", "--bs"}), HasSubstr("ends at --bs"));
   // Its Trainer has them whether they are written or not.
   request_.arg_mappings = {{"train_micro_batch_size_per_gpu", "--per_device_train_batch_size"}};
   EXPECT_THAT(render({"python3", "t.py", "--deepspeed", "a.json", "--output_dir", "o"},

@@ -244,11 +244,5 @@ TEST(GainTest, TheRatioIsThatOfTheComparison) {
   EXPECT_EQ(json["left_out"], 1);
 }
 
-TEST(GainTest, AnOlderHostKeptNoMoreThanTheRatio) {
-  Gain gain;
-  gain.ratio = 1.5;
-  EXPECT_EQ(to_json(gain), (Json{{"ratio", 1.5}, {"low", nullptr}, {"high", nullptr}, {"baseline", 0}}));
-}
-
 }  // namespace
 }  // namespace dsat::host

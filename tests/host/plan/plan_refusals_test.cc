@@ -110,7 +110,7 @@ TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
       {[](StudyOptions& o) { o.slots = 0; }, "slots"},
       {[](StudyOptions& o) { o.slots_per_trial = 99; }, "slots"},
       {[](StudyOptions& o) { o.max_slots = 0; }, "slots"},
-      {[](StudyOptions& o) { o.output_dir = "results-\xfe"; }, "no UTF-8"},
+      {[](StudyOptions& o) { o.output_dir = "results-\xfe"; }, "UTF-8"},
       {[](StudyOptions& o) { o.metric = "beauty"; }, "throughput"},
       {[](StudyOptions& o) { o.command = {}; }, "no training command"},
       {[](StudyOptions& o) { o.command[0] = "/no/such/program"; }, "/no/such/program"},

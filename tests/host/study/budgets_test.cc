@@ -1,9 +1,10 @@
 // What is left of a budget of time, and how much of one of device-hours is spent.
+#include "study/turn/budgets.h"
+
 #include <gtest/gtest.h>
 
 #include "host/study/study_fixture.h"
 #include "plan/device_hours.h"
-#include "study/turn/budgets.h"
 #include "support/error_of.h"
 
 namespace dsat::host {
@@ -118,7 +119,7 @@ TEST_F(DeviceBudgetTest, EveryRunOfATrialCountsAlsoOverAResume) {
   EXPECT_GT(before, 1000);
   EXPECT_EQ(device_hours(first.trials()), 0) << "no run of the trial has been its last";
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Session second(resumed_plan(first.plan.dir));
   second.runner.answer = [](const TrialSpec&) { return in_years(completed(100)); };
   second.resume();
@@ -159,7 +160,7 @@ TEST_F(DeviceBudgetTest, AnInterruptedRunThatSpentItIsNotRunAgain) {
   first.journal->put_meta("spent_device_hours", 2);
   first.journal->commit();
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Session second(resumed_plan(first.plan.dir));
   EXPECT_THAT(second.resume().reason, HasSubstr("the budget is spent"));
   EXPECT_TRUE(second.runner.started.empty());

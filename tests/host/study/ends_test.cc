@@ -338,7 +338,7 @@ TEST_F(EndsTest, AFullDiskFailsTheStudyAndNothingUnwrittenIsActedUpon) {
   EXPECT_THAT(session.deliveries(), ElementsAre("start")) << "the turn is written whole or not at all";
   EXPECT_EQ(session.trials().size(), 2u);
   session.coordinator.reset();
-  session.journal.reset();
+  session.close_journal();
 
   // With space again the study goes on, and trial 0 is not lost.
   Session later(resumed_plan(session.plan.dir));

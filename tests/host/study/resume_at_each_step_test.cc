@@ -130,7 +130,7 @@ TEST_F(ResumeTest, AFailureThatNoHostJudgedHasItsRestart) {
     EXPECT_EQ(second.runner.started.size(), static_cast<size_t>(attempts));
     EXPECT_EQ(second.trials()[0].record.outcome, attempts == 1 ? Outcome::completed : Outcome::failed);
     second.coordinator.reset();
-    second.journal.reset();
+    second.close_journal();
     fs::remove_all(crashed);
     copy_db(dir() / "before", crashed);
   }
@@ -212,7 +212,7 @@ TEST_F(ResumeTest, AnInterruptedStudyGoesOnFromItsSavedState) {
   ASSERT_EQ(run_and_interrupt(first, 14).status, StudyStatus::interrupted);
   ASSERT_TRUE(first.journal->state(Phase::searcher, 1000)) << "a clean stop saves the state";
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Session second(resumed_plan(first.plan.dir));
   second.runner.answer = walk_answer;
   EXPECT_EQ(second.resume().status, StudyStatus::completed);
@@ -270,7 +270,7 @@ TEST_F(ResumeTest, AStateThatCannotBeRestoredIsReplacedByReplay) {
   ASSERT_EQ(run_and_interrupt(first, 3).status, StudyStatus::interrupted);
   ASSERT_TRUE(first.journal->state(Phase::searcher, 1000));
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Session second(resumed_plan(first.plan.dir));
   EXPECT_EQ(second.resume().status, StudyStatus::completed);
   EXPECT_TRUE(second.observer.logged("this state makes no sense"));
@@ -283,7 +283,7 @@ TEST_F(ResumeTest, ASearcherThatAnswersDifferentlyIsAReplayMismatchAndEverything
   const std::vector<std::string> before = lines_of(first.trials());
   const std::vector<std::string> deliveries = first.deliveries();
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Plan plan = resumed_plan(first.plan.dir);
   plan.max_trials = 500;
   Session second(plan);
@@ -305,7 +305,7 @@ TEST_F(ResumeTest, ARaisedLimitTakesAFinishedStudyFurther) {
   ASSERT_EQ(ran, 5u);
   const std::vector<std::string> before = lines_of(first.trials());
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
 
   Plan raised = resumed_plan(first.plan.dir);
   raised.max_trials = 8;
@@ -329,7 +329,7 @@ TEST_F(ResumeTest, AfterEarlyStoppingARaisedLimitSearchesWithAsMuchPatienceAgain
   const size_t ran = first.runner.started.size();
   ASSERT_EQ(ran, 4u);
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Plan raised = resumed_plan(first.plan.dir);
   raised.max_trials = 30;
   Session second(raised);
@@ -345,7 +345,7 @@ TEST_F(ResumeTest, ASearcherWithThePlacesOfItsStartIsNamedWhereThereAreMore) {
   Session first(plan_of(few));
   run_and_interrupt(first, 6);
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Plan plan = resumed_plan(first.plan.dir);
   plan.max_concurrent_trials = 8;
   Session second(plan);
@@ -363,7 +363,7 @@ TEST_F(ResumeTest, ARefusalAmongRequestsThatRanIsTakenBackAndTheRestIsAnsweredFo
   first.run_new();
   ASSERT_EQ(first.trials().size(), 3u);
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Plan raised = resumed_plan(first.plan.dir);
   raised.max_trials = 5;
   Session second(raised);
@@ -383,7 +383,7 @@ TEST_F(ResumeTest, TrialsThatOnlyTheFinishHadStoppedRunAfterAll) {
   first.run_new();
   ASSERT_EQ(first.trials()[1].record.outcome, Outcome::stopped);
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Plan raised = resumed_plan(first.plan.dir);
   raised.max_trials = 9;
   Session second(raised);
@@ -396,7 +396,7 @@ TEST_F(ResumeTest, AResultThatWasDeliveredBeforeItsExitFailedIsNotDeliveredTwice
   Session first(plan_of(scripted({{"start", {try_micro_batch(2)}}, {"exit 0", {{{"throw", "lost"}}}}})));
   ASSERT_EQ(first.run_new().status, StudyStatus::failed);
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Session second(resumed_plan(first.plan.dir));
   EXPECT_EQ(second.resume().status, StudyStatus::failed) << "it fails in the same way";
   EXPECT_THAT(second.deliveries(), ElementsAre("start", "result 0"));
@@ -426,7 +426,7 @@ TEST_F(ResumeTest, AFailureOfBeforeTheResumeDoesNotEndWhatWasMended) {
   first.runner.answer = [](const TrialSpec&) { return failed(Outcome::failed, "NameError: modle"); };
   EXPECT_EQ(first.run_new().status, StudyStatus::no_best);
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   const auto mended = [](const TrialSpec&) { return completed(100); };
   Plan raised = resumed_plan(first.plan.dir);
   raised.max_trials += 10;

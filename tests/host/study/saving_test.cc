@@ -56,7 +56,7 @@ TEST_F(SavingTest, ASearcherThatAsksForNothingAfterItsRestoreIsDoubted) {
     const Json state{{"hash", 1}, {"exits", exits}, {"best", 0}, {"value", 0.0}};
     first.journal->put_state(Phase::searcher, first.journal->events().back().seq, state.dump());
     first.coordinator.reset();
-    first.journal.reset();
+    first.close_journal();
     Session second(resumed_plan(first.plan.dir));
     const StudyResult result = second.resume();
     const bool idle = exits == 1000;

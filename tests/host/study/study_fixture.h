@@ -224,6 +224,12 @@ struct Session {
     return coordinator->coordinator.run();
   }
 
+  // Ends this life: what works on the journal goes before it.
+  void close_journal() {
+    coordinator.reset();
+    journal.reset();
+  }
+
   void request_stop() {
     ++stop_level;
     loop.wake();

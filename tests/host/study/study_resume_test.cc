@@ -158,7 +158,7 @@ TEST_F(StudyResumeTest, AnotherPluginUnderTheSameNameIsRefused) {
   { ASSERT_TRUE(Study::create(with_copy).ok()); }
   fs::remove(copy);
   fs::copy_file(fixture_plugin("walker"), copy);
-  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("is another file"));
+  EXPECT_THAT(why_not(dir() / "run"), HasSubstr("--accept-changed-plugins"));
   ResumeOptions options = resume_options();
   options.accept_changed_plugins = true;
   EXPECT_THAT(Study::resume(dir() / "run", options).status().message(), HasSubstr("is now test.walker"));

@@ -51,9 +51,7 @@ TEST(CheckDescribed, AnOptionThatIsOneOfTheProgramsOwnIsWarnedOf) {
   EXPECT_EQ(check_described({plugin}, {"json"}).status, CheckStatus::passed);
   CheckOutcome outcome = check_described({plugin}, {"json", "max-trials"});
   EXPECT_EQ(outcome.status, CheckStatus::warned);
-  EXPECT_EQ(outcome.reason,
-            "test.it: option 'max-trials' is one of dsat-host's own: people have to type --searcher.max-trials; "
-            "give it another name");
+  EXPECT_THAT(outcome.reason, HasSubstr("--searcher.max-trials"));
   plugin.kind = PluginKind::profiler;
   outcome = check_described({plugin}, {"max-trials"});
   EXPECT_THAT(outcome.reason, HasSubstr("--profiler.max-trials"));

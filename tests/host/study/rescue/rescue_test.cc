@@ -64,7 +64,7 @@ class RescueTest : public StudyTest {
     if (left) session.runner.left = left;
     const StudyResult result = session.resume();
     EXPECT_EQ(result.status, StudyStatus::completed) << result.reason;
-    session.journal.reset();
+    session.close_journal();
     EXPECT_THAT(findings(), IsEmpty());
     return session.runner.started_ids();
   }

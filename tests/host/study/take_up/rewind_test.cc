@@ -145,7 +145,7 @@ TEST_F(RaisedLimitTest, ATrialWithTheIdOfOneThatWasTakenBackHasItsOwnRestarts) {
   ASSERT_GT(first.trials().at(3).phase, Phase::searcher);
   ASSERT_EQ(first.trials()[3].record.attempt, 2u);
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   Plan raised = resumed_plan(first.plan.dir);
   raised.max_trials = 8;
   Session second(raised);

@@ -118,7 +118,7 @@ TEST_F(TakeUpTest, AnEndThatACrashKeptFromBeingWrittenIsStillTheEnd) {
   first.journal->put_meta("ended", nullptr);
   first.journal->commit();
   first.coordinator.reset();
-  first.journal.reset();
+  first.close_journal();
   const StudyState state = read(run_dir);
   ASSERT_TRUE(state.ending);
   EXPECT_EQ(state.ending->status, StudyStatus::no_best);
