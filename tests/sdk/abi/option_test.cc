@@ -9,6 +9,7 @@
 namespace dsat {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(OptionSpec, SaysWhatTheHostNeeds) {
@@ -29,14 +30,13 @@ TEST(Options, GiveTheValues) {
 
 TEST(Options, AValueOfAnotherTypeIsAnErrorThatNamesTheOption) {
   const Options options(Json{{"mode", "fast"}, {"n", 3}, {"on", true}, {"bad", "\xff"}});
-  EXPECT_EQ(error_of([&] { options.get<int>("mode"); }),
-            "option 'mode' holds \"fast\", and get() wants a whole number from -2147483648 to 2147483647; "
-            "read it with the type that it is declared with");
-  EXPECT_THAT(error_of([&] { options.get<double>("mode"); }), HasSubstr("get() wants a number;"));
-  EXPECT_THAT(error_of([&] { options.get<bool>("n"); }),
-              HasSubstr("option 'n' holds 3, and get() wants true or false"));
-  EXPECT_THAT(error_of([&] { options.get<std::string>("on"); }), HasSubstr("'on' holds true, and get() wants a text"));
-  EXPECT_THAT(error_of([&] { options.get<std::vector<int>>("n"); }), HasSubstr("wants a value of another type"));
+  EXPECT_THAT(error_of([&] { options.get<int>("mode"); }),
+              AllOf(HasSubstr("'mode' holds \"fast\","), HasSubstr("-2147483648 to 2147483647")));
+  EXPECT_THAT(error_of([&] { options.get<double>("mode"); }), HasSubstr("a number;"));
+  EXPECT_THAT(error_of([&] { options.get<bool>("n"); }), AllOf(HasSubstr("'n' holds 3"), HasSubstr("true or false")));
+  EXPECT_THAT(error_of([&] { options.get<std::string>("on"); }),
+              AllOf(HasSubstr("'on' holds true"), HasSubstr("a text")));
+  EXPECT_THAT(error_of([&] { options.get<std::vector<int>>("n"); }), HasSubstr("another type"));
   EXPECT_THAT(error_of([&] { options.get<int>("bad"); }), HasSubstr("option 'bad' holds"));
 }
 

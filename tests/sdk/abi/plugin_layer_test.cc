@@ -9,6 +9,7 @@
 namespace dsat {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Throws where the option says, as the option says.
@@ -144,10 +145,9 @@ std::string error_of_asking(Json overrides) {
 
 TEST(PluginLayer, OverridesThatJsonCannotHoldAreAnErrorThatNamesTheKey) {
   EXPECT_EQ(error_of_asking({{"a", {{"b", 1.5}}}}), "");
-  EXPECT_EQ(error_of_asking({{"a", {{"b", std::nan("")}}}}),
-            "start: create_trial: overrides.a.b is NaN, which JSON cannot hold; give a finite number or leave it out");
+  EXPECT_THAT(error_of_asking({{"a", {{"b", std::nan("")}}}}), HasSubstr("overrides.a.b is NaN"));
   EXPECT_THAT(error_of_asking({{"a", {1, INFINITY}}}), HasSubstr("overrides.a.1 is infinite"));
-  EXPECT_THAT(error_of_asking({{"a", "\xff"}}), HasSubstr("create_trial: overrides: a text in it is not UTF-8"));
+  EXPECT_THAT(error_of_asking({{"a", "\xff"}}), AllOf(HasSubstr("create_trial: overrides"), HasSubstr("not UTF-8")));
 }
 
 TEST(PluginLayer, TheCodeOfAnErrorCrosses) {

@@ -12,7 +12,9 @@
 namespace dsat {
 namespace {
 
+using ::testing::AllOf;
 using testing::Bench;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A searcher whose start is what a test says.
@@ -47,29 +49,21 @@ TEST(BenchRefusals, ARefusalSaysWhyAsAStudyDoes) {
     run.run();
     return run.error();
   };
-  EXPECT_EQ(error_of([](Actor& s) { s.stop_trial(5); }),
-            "start: stop_trial was refused by the host (status 5) (stop_trial: no trial 5)");
-  EXPECT_EQ(error_of([](Actor& s) { s.finish("done", 7); }),
-            "start: finish was refused by the host (status 5) (finish: no trial 7)");
-  EXPECT_THAT(error_of([](Actor& s) {
-                s.create_trial({Json::object(), "", 9});
-              }),
-              HasSubstr("(create_trial: its parent does not exist)"));
-  EXPECT_THAT(error_of([](Actor& s) {
-                s.create_trial({Json::array(), ""});
-              }),
-              HasSubstr("(create_trial: overrides_json is not a JSON object)"));
+  EXPECT_THAT(error_of([](Actor& s) { s.stop_trial(5); }), AllOf(HasSubstr("status 5"), HasSubstr("no trial 5")));
+  EXPECT_THAT(error_of([](Actor& s) { s.finish("done", 7); }), AllOf(HasSubstr("status 5"), HasSubstr("no trial 7")));
+  EXPECT_THAT(error_of([](Actor& s) { s.create_trial({Json::object(), "", 9}); }), HasSubstr("its parent"));
+  EXPECT_THAT(error_of([](Actor& s) { s.create_trial({Json::array(), ""}); }), HasSubstr("overrides_json is not"));
   EXPECT_THAT(error_of([](Actor& s) {
                 s.finish("done");
                 s.create_trial({});
               }),
-              HasSubstr("(create_trial: an op after finish)"));
+              HasSubstr("after finish"));
   EXPECT_THAT(error_of([](Actor& s) {
                 const dsat_host* host = s.host().raw();
                 dsat_trial_id id = 0;
                 throw Error(host->create_trial(host, nullptr, &id), "no request");
               }),
-              HasSubstr("start: no request (create_trial: a NULL argument)"));
+              AllOf(HasSubstr("start: no request"), HasSubstr("NULL argument")));
 }
 
 TEST(BenchRefusals, ATrialThatIsAskedForFromAnotherThreadIsRefused) {
@@ -82,13 +76,13 @@ TEST(BenchRefusals, ATrialThatIsAskedForFromAnotherThreadIsRefused) {
       host->set_error(host, {"not mine", 8});
     }).join();
   };
-  const std::string why = "create_trial is refused: it came outside of a call, or from another thread";
+  const std::string words = "from another thread";
   Actor::on_start = elsewhere;
   Bench run(testing::factory<Actor>(), "actor", study_of_three(), answer);
   EXPECT_TRUE(run.run()) << run.error();
   EXPECT_TRUE(run.asked().empty());
-  EXPECT_EQ(run.stray_op(), why);
-  EXPECT_EQ(run.logs(), (std::vector<std::string>{why}));
+  EXPECT_THAT(run.stray_op(), HasSubstr(words));
+  EXPECT_THAT(run.logs(), ElementsAre(run.stray_op()));
 
   Actor::on_start = [&](Actor& s) {
     elsewhere(s);
@@ -96,7 +90,7 @@ TEST(BenchRefusals, ATrialThatIsAskedForFromAnotherThreadIsRefused) {
   };
   Bench failing(testing::factory<Actor>(), "actor", study_of_three(), answer);
   EXPECT_FALSE(failing.run());
-  EXPECT_EQ(failing.error(), "start: it was in vain (" + why + ")");
+  EXPECT_THAT(failing.error(), AllOf(HasSubstr("it was in vain"), HasSubstr(words)));
 }
 
 TEST(BenchRefusals, AnOpInCreateIsRefusedWithItsReason) {
@@ -105,7 +99,7 @@ TEST(BenchRefusals, AnOpInCreateIsRefusedWithItsReason) {
     return host->stop_trial(host, 0);
   };
   Bench bench(factory, "actor", study_of_three(), answer);
-  EXPECT_EQ(bench.error(), "create: stop_trial: an op outside an event");
+  EXPECT_THAT(bench.error(), AllOf(HasSubstr("create: stop_trial"), HasSubstr("outside an event")));
   EXPECT_EQ(bench.stray_op(), "");
 }
 

@@ -156,7 +156,7 @@ TEST_F(BenchTest, AStrategyThatLacksSomethingHasFailed) {
   };
   Bench bench(factory, "scripted", study_, completed);
   EXPECT_FALSE(bench.run());
-  EXPECT_THAT(bench.error(), ::testing::HasSubstr("create: it returned an incomplete strategy"));
+  EXPECT_THAT(bench.error(), ::testing::HasSubstr("incomplete strategy"));
 }
 
 // In the order of their exits: who ended and with which value.
@@ -385,12 +385,12 @@ TEST_F(BenchTest, AWrongProfileAndThatOfASearcherAreRefused) {
     return run.error();
   };
   EXPECT_EQ(error_with({{"schema", 1}, {"num_params", 7}}), "");
-  EXPECT_THAT(error_with({{"schema", 7}, {"num_params", 7}}), ::testing::HasSubstr("schema: 7 is no schema"));
-  EXPECT_THAT(error_with({{"schema", 1}}), ::testing::HasSubstr("it has no num_params"));
+  EXPECT_THAT(error_with({{"schema", 7}, {"num_params", 7}}), ::testing::HasSubstr("schema: 7"));
+  EXPECT_THAT(error_with({{"schema", 1}}), ::testing::HasSubstr("no num_params"));
   EXPECT_THAT(error_with({{"schema", 1}, {"num_params", 7}, {"trainable_num_params", 8}}),
-              ::testing::HasSubstr("trainable_num_params: 8 is above num_params 7"));
+              ::testing::AllOf(::testing::HasSubstr("trainable_num_params: 8"), ::testing::HasSubstr("num_params 7")));
   study_.profile = {{"schema", 1}, {"num_params", 7}};
-  EXPECT_THAT(error_with(study_.profile), ::testing::HasSubstr("only a profiler has a profile"));
+  EXPECT_THAT(error_with(study_.profile), ::testing::HasSubstr("only a profiler"));
 }
 
 TEST_F(BenchTest, AnOpOutsideAnEventIsRefused) {

@@ -16,6 +16,7 @@ namespace dsat {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class Files : public TempDirTest {
@@ -44,19 +45,19 @@ TEST_F(Files, AreReadWhole) {
 
 TEST_F(Files, SayWhyTheyCannotBeRead) {
   EXPECT_THAT(refusal(dir() / "none"), HasSubstr("cannot read " + (dir() / "none").string() + ": No such file"));
-  EXPECT_THAT(refusal(dir()), HasSubstr("it is a folder"));
+  EXPECT_THAT(refusal(dir()), HasSubstr("folder"));
   ASSERT_EQ(mkfifo((dir() / "pipe").c_str(), 0600), 0);
-  EXPECT_THAT(refusal(dir() / "pipe"), HasSubstr("it is a pipe")) << "and nobody waits for a writer";
-  EXPECT_THAT(refusal("/dev/zero"), HasSubstr("it is no regular file"));
+  EXPECT_THAT(refusal(dir() / "pipe"), HasSubstr("pipe")) << "and nobody waits for a writer";
+  EXPECT_THAT(refusal("/dev/zero"), HasSubstr("regular file"));
 }
 
 TEST_F(Files, ThatAreTooLargeAreNotRead) {
   write_text(dir() / "x", "0123456789");
   EXPECT_EQ(read_file(dir() / "x", 10), "0123456789");
-  EXPECT_THAT(refusal(dir() / "x", 9), HasSubstr("it is larger than 9 bytes"));
+  EXPECT_THAT(refusal(dir() / "x", 9), HasSubstr("9 bytes"));
   std::ofstream(dir() / "sparse").close();
   fs::resize_file(dir() / "sparse", uint64_t{3} << 30);
-  EXPECT_THAT(refusal(dir() / "sparse"), HasSubstr("it is larger than"));
+  EXPECT_THAT(refusal(dir() / "sparse"), HasSubstr("larger than"));
 }
 
 TEST_F(Files, ThatAUserNamesMayBePipes) {
@@ -68,8 +69,8 @@ TEST_F(Files, ThatAUserNamesMayBePipes) {
   writer.join();
   write_text(dir() / "x", "a file");
   EXPECT_EQ(try_read_input(dir() / "x").bytes, "a file");
-  EXPECT_EQ(try_read_input(dir()).problem, "it is a folder");
-  EXPECT_EQ(try_read_input("/dev/zero").problem, "it is no regular file");
+  EXPECT_THAT(try_read_input(dir()).problem, HasSubstr("folder"));
+  EXPECT_THAT(try_read_input("/dev/zero").problem, HasSubstr("regular file"));
   EXPECT_EQ(try_read_input(dir() / "none").problem, "No such file or directory");
 }
 
@@ -77,9 +78,9 @@ TEST_F(Files, APipeIsNotReadForEver) {
   const fs::path pipe = dir() / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const std::string silent = try_read_input(pipe, std::chrono::milliseconds(1)).problem;
-  EXPECT_EQ(silent, "it is a pipe, and nothing came through it for 0.001 s");
+  EXPECT_THAT(silent, AllOf(HasSubstr("pipe"), HasSubstr("0.001 s")));
   std::thread writer([&] { std::ofstream(pipe) << "0123456789"; });
-  EXPECT_EQ(try_read_input(pipe, kPipePatience, 9).problem, "it is larger than 9 bytes");
+  EXPECT_THAT(try_read_input(pipe, kPipePatience, 9).problem, HasSubstr("9 bytes"));
   writer.join();
 }
 

@@ -40,7 +40,7 @@ TEST(ParseSize, RoundsDownExactly) {
 TEST(ParseSize, RefusesWhatIsNoSize) {
   for (const char* text : {"", " ", "GB", "-1", "+1", "1e3", "1,5GB", ".5GB", "5.GB", "1.2.3", "0x10", "1 2", "12XB",
                            "1GiBs", "1Gi", "nan", "inf", "½GB", "1 G B"}) {
-    EXPECT_THAT(error_of([&] { parse_size(text); }), HasSubstr("'" + std::string(text) + "' is not a size"));
+    EXPECT_THAT(error_of([&] { parse_size(text); }), HasSubstr("'" + std::string(text) + "' is not"));
   }
 }
 
@@ -48,7 +48,7 @@ TEST(ParseSize, RefusesWhatLeaves64Bits) {
   EXPECT_EQ(parse_size("9223372036854775807"), static_cast<uint64_t>(std::numeric_limits<int64_t>::max()));
   for (const char* text :
        {"9223372036854775808", "18446744073709551616", "99999999999999999999999", "9223373TB", "8388608TiB"}) {
-    EXPECT_THAT(error_of([&] { parse_size(text); }), HasSubstr("too large for a size")) << text;
+    EXPECT_THAT(error_of([&] { parse_size(text); }), HasSubstr("too large")) << text;
   }
 }
 
@@ -63,10 +63,10 @@ TEST(ParseDuration, KnowsSecondsMinutesAndHours) {
 
 TEST(ParseDuration, RefusesWhatIsNoDuration) {
   for (const char* text : {"", "m", "-5s", "1e3", "10d", "1h30m", "5 minutes", "1.s", "forever"}) {
-    EXPECT_THAT(error_of([&] { parse_duration(text); }), HasSubstr("is not a duration")) << text;
+    EXPECT_THAT(error_of([&] { parse_duration(text); }), HasSubstr("not a duration")) << text;
   }
-  EXPECT_THAT(error_of([] { parse_duration("87601h"); }), HasSubstr("too large for a duration"));
-  EXPECT_THAT(error_of([] { parse_duration("99999999999999999999"); }), HasSubstr("too large for a duration"));
+  EXPECT_THAT(error_of([] { parse_duration("87601h"); }), HasSubstr("too large"));
+  EXPECT_THAT(error_of([] { parse_duration("99999999999999999999"); }), HasSubstr("too large"));
 }
 
 TEST(FormatSize, ShowsThreeDigits) {

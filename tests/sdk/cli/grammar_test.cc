@@ -35,7 +35,7 @@ TEST(SharedGrammar, LeavesTheOthersTokensInTheirOrder) {
 TEST(SharedGrammar, EveryTokenMayBeAValue) {
   EXPECT_THAT(shared({"--ranks", "--fp16-as-bf16"}).options, ElementsAre("--ranks=--fp16-as-bf16"));
   EXPECT_THAT(shared({"--deepspeed_config="}).options, ElementsAre("--deepspeed_config="));
-  EXPECT_EQ(error_of([] { shared({"--ranks"}); }), "--ranks needs a value: --ranks N");
+  EXPECT_THAT(error_of([] { shared({"--ranks"}); }), HasSubstr("--ranks N"));
 }
 
 TEST(SharedGrammar, SpellingsAreToTheLetter) {
@@ -63,10 +63,10 @@ TEST(CommandGrammar, AFlagsValueThatStandsApartIsRefused) {
   set.add_group("Plugin", {Option::text("sparse", "[=BOOL]", "").taking(Takes::attached)});
   EXPECT_THAT(split(set, {"--sparse", "sh", "true"}, Grammar::command).options, ElementsAre("--sparse=true"));
   EXPECT_THAT(split(set, {"--sparse", "--", "true"}, Grammar::command).rest, ElementsAre("true"));
-  EXPECT_EQ(error_of([&] {
-              split(set, {"--sparse", "false", "sh"}, Grammar::command);
-            }),
-            "--sparse takes its value with '=': write --sparse=false");
+  EXPECT_THAT(error_of([&] {
+                split(set, {"--sparse", "false", "sh"}, Grammar::command);
+              }),
+              HasSubstr("write --sparse=false"));
 }
 
 TEST(CommandGrammar, AnotherProgramsDefaultIsNotGiven) {

@@ -9,6 +9,7 @@
 namespace dsat::config {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -39,7 +40,7 @@ TEST(Parse, ManyKeysCostNoMoreThanTheyAre) {
   for (int i = 0; i < 9999; ++i) text += "\"key" + std::to_string(i) + "\":" + std::to_string(i) + ",";
   EXPECT_EQ(parse(text + "\"last\": [{\"a\": 1}, {\"a\": 2}]}", "c.json").at("key9998"), 9998);
   EXPECT_THAT(refusal(text + "\"key77\": 1}"), HasSubstr("duplicate key key77"));
-  EXPECT_THAT(refusal(text + "\"a\": 1, \"b\": 2}"), HasSubstr("more than 10000 keys in one object"));
+  EXPECT_THAT(refusal(text + "\"a\": 1, \"b\": 2}"), HasSubstr("10000 keys"));
 }
 
 TEST(Parse, SkipsAUtf8ByteOrderMark) { EXPECT_EQ(parse("\xEF\xBB\xBF{\"a\":1}", "c.json")["a"], 1); }
@@ -47,7 +48,7 @@ TEST(Parse, SkipsAUtf8ByteOrderMark) { EXPECT_EQ(parse("\xEF\xBB\xBF{\"a\":1}", 
 TEST(Parse, RefusesUtf16) { EXPECT_THAT(refusal(std::string("\xFF\xFE{\0", 4)), HasSubstr("UTF-16")); }
 
 TEST(Parse, NamesDuplicateKeysWithPathAndPlace) {
-  EXPECT_EQ(refusal("{\"a\": 1,\n \"a\": 2}"), "c.json:2:2: duplicate key a; keep one of the two");
+  EXPECT_THAT(refusal("{\"a\": 1,\n \"a\": 2}"), StartsWith("c.json:2:2: duplicate key a;"));
   EXPECT_THAT(refusal(R"({"zero_optimization": {"stage": 1, "stage": 2}})"),
               HasSubstr("duplicate key zero_optimization.stage;"));
   EXPECT_THAT(refusal(R"({"a": [{}, {"c": 1, "c": 1}]})"), HasSubstr("duplicate key a[1].c;"));
@@ -58,47 +59,47 @@ TEST(Parse, EqualKeysInDifferentObjectsAreNoDuplicates) {
 }
 
 TEST(Parse, NamesNonFiniteNumbersAsSuch) {
-  EXPECT_THAT(refusal("{\"a\":\n NaN}"), StartsWith("c.json:2:2: NaN is no JSON value"));
-  EXPECT_THAT(refusal("{\"a\": [1, Infinity]}"), StartsWith("c.json:1:11: Infinity is no JSON value"));
-  EXPECT_THAT(refusal("{\"a\": -Infinity}"), StartsWith("c.json:1:7: -Infinity is no JSON value"));
-  EXPECT_THAT(refusal("nan"), StartsWith("c.json:1:1: nan is no JSON value"));
+  EXPECT_THAT(refusal("{\"a\":\n NaN}"), StartsWith("c.json:2:2: NaN"));
+  EXPECT_THAT(refusal("{\"a\": [1, Infinity]}"), StartsWith("c.json:1:11: Infinity"));
+  EXPECT_THAT(refusal("{\"a\": -Infinity}"), StartsWith("c.json:1:7: -Infinity"));
+  EXPECT_THAT(refusal("nan"), StartsWith("c.json:1:1: nan"));
 }
 
 TEST(Parse, TellsPythonLiteralsHowToBeJson) {
   EXPECT_THAT(refusal("{\"a\": True}"), HasSubstr("write true"));
   EXPECT_THAT(refusal("{\"a\": False}"), HasSubstr("write false"));
   EXPECT_THAT(refusal("{\"a\": None}"), HasSubstr("write null"));
-  EXPECT_THAT(refusal("{'a': 1}"), StartsWith("c.json:1:2: a single quote"));
+  EXPECT_THAT(refusal("{'a': 1}"), AllOf(StartsWith("c.json:1:2: "), HasSubstr("single quote")));
 }
 
 TEST(Parse, NamesAMissingComma) {
-  EXPECT_EQ(refusal("{\n  \"train_batch_size\": 8\n  \"seed\": 1\n}"),
-            "c.json:3:3: a string after the value of train_batch_size where ',' or '}' is wanted; "
-            "is a comma missing?");
-  EXPECT_THAT(refusal("[1 2]"), StartsWith("c.json:1:4: '2' in a list where ',' or ']' is wanted"));
+  EXPECT_THAT(refusal("{\n  \"train_batch_size\": 8\n  \"seed\": 1\n}"),
+              AllOf(StartsWith("c.json:3:3: "), HasSubstr("train_batch_size"), HasSubstr("',' or '}'"),
+                    HasSubstr("comma missing?")));
+  EXPECT_THAT(refusal("[1 2]"), AllOf(StartsWith("c.json:1:4: '2'"), HasSubstr("',' or ']'")));
 }
 
 TEST(Parse, NamesACommaTooMany) {
-  EXPECT_THAT(refusal("{\"a\": 1,}"), StartsWith("c.json:1:9: '}' where a key"));
+  EXPECT_THAT(refusal("{\"a\": 1,}"), AllOf(StartsWith("c.json:1:9: '}'"), HasSubstr("a key")));
   EXPECT_THAT(refusal("[1,]"), StartsWith("c.json:1:4: ']'"));
 }
 
 TEST(Parse, NamesOtherSyntaxErrorsWithTheirPlace) {
-  EXPECT_THAT(refusal("{\"a\" 1}"), StartsWith("c.json:1:6: '1' where ':' is wanted after the key a"));
-  EXPECT_THAT(refusal("{a: 1}"), StartsWith("c.json:1:2: 'a' where a key"));
-  EXPECT_THAT(refusal("{\"a\": tru}"), StartsWith("c.json:1:7: 'tru' where a value is wanted"));
+  EXPECT_THAT(refusal("{\"a\" 1}"), AllOf(StartsWith("c.json:1:6: '1'"), HasSubstr("':'"), HasSubstr("the key a")));
+  EXPECT_THAT(refusal("{a: 1}"), AllOf(StartsWith("c.json:1:2: 'a'"), HasSubstr("a key")));
+  EXPECT_THAT(refusal("{\"a\": tru}"), AllOf(StartsWith("c.json:1:7: 'tru'"), HasSubstr("a value")));
   EXPECT_THAT(refusal("{\"a\": .5}"), StartsWith("c.json:1:7: '.5'"));
   EXPECT_THAT(refusal("{\"a\": 1.}"), StartsWith("c.json:1:7: '1.'"));
-  EXPECT_THAT(refusal("{\"a\": }"), StartsWith("c.json:1:7: '}' where a value is wanted"));
-  EXPECT_THAT(refusal("{\"a\": \"x\ny\"}"), HasSubstr("c.json:1:9: in a string: control character"));
-  EXPECT_THAT(refusal("{\"a\": \"\\q\"}"), HasSubstr("in a string: forbidden character after backslash"));
+  EXPECT_THAT(refusal("{\"a\": }"), AllOf(StartsWith("c.json:1:7: '}'"), HasSubstr("a value")));
+  EXPECT_THAT(refusal("{\"a\": \"x\ny\"}"), AllOf(HasSubstr("c.json:1:9: "), HasSubstr("control character")));
+  EXPECT_THAT(refusal("{\"a\": \"\\q\"}"), HasSubstr("after backslash"));
   EXPECT_THAT(refusal("\"abc"), HasSubstr("missing closing quote"));
-  EXPECT_THAT(refusal("{} /* open"), HasSubstr("a comment that is not closed"));
+  EXPECT_THAT(refusal("{} /* open"), HasSubstr("a comment"));
 }
 
 TEST(Parse, NamesWhatATornTextLacks) {
-  EXPECT_THAT(refusal("{\"a\": {\"b\": 1"), HasSubstr("ends too early; a '}' is missing"));
-  EXPECT_THAT(refusal("{\"a\": [1, 2"), HasSubstr("ends too early; a ']' is missing"));
+  EXPECT_THAT(refusal("{\"a\": {\"b\": 1"), AllOf(HasSubstr("too early"), HasSubstr("'}'")));
+  EXPECT_THAT(refusal("{\"a\": [1, 2"), AllOf(HasSubstr("too early"), HasSubstr("']'")));
 }
 
 TEST(Parse, RefusesTrailingText) {
@@ -108,32 +109,32 @@ TEST(Parse, RefusesTrailingText) {
 }
 
 TEST(Parse, RefusesEmptyTexts) {
-  EXPECT_EQ(refusal(""), "c.json: is empty; a JSON object is wanted");
-  EXPECT_EQ(refusal(" \r\n\t"), "c.json: is empty; a JSON object is wanted");
-  EXPECT_EQ(refusal("\xEF\xBB\xBF"), "c.json: is empty; a JSON object is wanted");
-  EXPECT_EQ(refusal("// nothing"), "c.json: holds no JSON value, only comments or blanks");
+  EXPECT_THAT(refusal(""), StartsWith("c.json: is empty"));
+  EXPECT_THAT(refusal(" \r\n\t"), StartsWith("c.json: is empty"));
+  EXPECT_THAT(refusal("\xEF\xBB\xBF"), StartsWith("c.json: is empty"));
+  EXPECT_THAT(refusal("// nothing"), AllOf(StartsWith("c.json: "), HasSubstr("only comments")));
 }
 
 TEST(Parse, AcceptsDepth100AndRefusesMore) {
   EXPECT_NO_THROW(parse(nested(100), "c.json"));
-  EXPECT_THAT(refusal(nested(101)), StartsWith("c.json:1:101: nested deeper than 100 levels"));
+  EXPECT_THAT(refusal(nested(101)), AllOf(StartsWith("c.json:1:101: "), HasSubstr("100 levels")));
   EXPECT_THAT(refusal(std::string(1000000, '[')), HasSubstr("nested deeper"));
 }
 
 TEST(Parse, RefusesNumbersBeyondADouble) {
-  EXPECT_EQ(refusal("{\"a\": 1e999}"), "c.json:1:7: the number 1e999 is too large for a double");
-  EXPECT_THAT(refusal("[-1e400]"), StartsWith("c.json:1:2: the number -1e400 is too large"));
+  EXPECT_THAT(refusal("{\"a\": 1e999}"), AllOf(StartsWith("c.json:1:7: "), HasSubstr("1e999 is too large")));
+  EXPECT_THAT(refusal("[-1e400]"), AllOf(StartsWith("c.json:1:2: "), HasSubstr("-1e400 is too large")));
   EXPECT_EQ(parse("[1e-999]", "c.json")[0], 0.0);
 }
 
 TEST(Parse, RefusesBytesThatAreNotUtf8AndNulBytes) {
-  EXPECT_THAT(refusal("{\"a\": \"caf\xE9\"}"), StartsWith("c.json:1:11: a byte that is not UTF-8"));
+  EXPECT_THAT(refusal("{\"a\": \"caf\xE9\"}"), AllOf(StartsWith("c.json:1:11: "), HasSubstr("not UTF-8")));
   EXPECT_THAT(refusal("{} // caf\xE9"), HasSubstr("not UTF-8"));
   EXPECT_THAT(refusal("\"\xC0\xAF\""), HasSubstr("not UTF-8")) << "overlong";
   EXPECT_THAT(refusal("\"\xED\xA0\x80\""), HasSubstr("not UTF-8")) << "surrogate";
   EXPECT_THAT(refusal("\"\xF4\x90\x80\x80\""), HasSubstr("not UTF-8")) << "beyond U+10FFFF";
   EXPECT_THAT(refusal("\"\xE2\x82"), HasSubstr("not UTF-8")) << "cut off";
-  EXPECT_THAT(refusal(std::string("{}\0garbage", 10)), StartsWith("c.json:1:3: a NUL byte"));
+  EXPECT_THAT(refusal(std::string("{}\0garbage", 10)), AllOf(StartsWith("c.json:1:3: "), HasSubstr("NUL")));
 }
 
 TEST(Parse, CountsColumnsInCharacters) { EXPECT_THAT(refusal("{\"é€😀\": NaN}"), StartsWith("c.json:1:9: NaN")); }
@@ -158,7 +159,7 @@ TEST_F(LoadFile, ReadsAnObject) { EXPECT_EQ(load_file(write("{\"a\": 1}\n")), Js
 
 TEST_F(LoadFile, NamesAMissingFile) {
   const std::filesystem::path file = folder_ / "absent.json";
-  EXPECT_EQ(error_of([&] { load_file(file); }), file.string() + ": cannot be read: No such file or directory");
+  EXPECT_THAT(error_of([&] { load_file(file); }), AllOf(StartsWith(file.string() + ": "), HasSubstr("No such file")));
 }
 
 TEST_F(LoadFile, RefusesADirectory) {
@@ -172,7 +173,7 @@ TEST_F(LoadFile, PutsItsPathBeforeSyntaxErrors) {
 
 TEST_F(LoadFile, RefusesWhatIsNoObject) {
   const std::filesystem::path file = write("[1]");
-  EXPECT_THAT(error_of([&] { load_file(file); }), HasSubstr("holds array; an object in braces is wanted"));
+  EXPECT_THAT(error_of([&] { load_file(file); }), HasSubstr("holds array"));
 }
 
 }  // namespace

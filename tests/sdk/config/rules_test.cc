@@ -32,19 +32,19 @@ TEST(ZeroStage, ReadsTheStage) {
 TEST(ZeroStage, RefusesAnythingElse) {
   for (const char* value : {"4", "-1", "1.5", "\"two\"", "true", "[1]", "{}"}) {
     EXPECT_THAT(error_of([&] { zero_stage(zero(std::string("\"stage\": ") + value)); }),
-                AllOf(HasSubstr("zero_optimization.stage is "), HasSubstr("must be 0, 1, 2 or 3")))
+                AllOf(HasSubstr("zero_optimization.stage is "), HasSubstr("2 or 3")))
         << value;
   }
   EXPECT_THAT(error_of([] { zero_stage(config(R"({"zero_optimization": 3})")); }),
-              HasSubstr("zero_optimization is 3; it must be a section"));
+              AllOf(HasSubstr("zero_optimization is 3"), HasSubstr("a section")));
 }
 
 TEST(BrokenRule, AnEmptyConfigurationIsValid) { EXPECT_EQ(rule(config("{}")), ""); }
 
 TEST(BrokenRule, AnOlderSwitchBesideWhatReplacedIt) {
-  EXPECT_EQ(rule(zero(R"("stage": 2, "cpu_offload": false, "offload_optimizer": {"device": "cpu"})")),
-            "zero_optimization.cpu_offload and zero_optimization.offload_optimizer are the same key, and DeepSpeed "
-            "refuses both together; keep one");
+  EXPECT_THAT(
+      rule(zero(R"("stage": 2, "cpu_offload": false, "offload_optimizer": {"device": "cpu"})")),
+      AllOf(HasSubstr("zero_optimization.cpu_offload and zero_optimization.offload_optimizer"), HasSubstr("keep one")));
   EXPECT_EQ(rule(zero(R"("stage": 2, "cpu_offload": "auto", "offload_optimizer": {"device": "cpu"})")), "");
   EXPECT_EQ(rule(zero(R"("stage": 2, "cpu_offload": true)")), "");
 }
@@ -55,8 +55,8 @@ TEST(BrokenRule, PipelineOnlyWithZero0Or1) {
     set(json, "zero_optimization.stage", stage);
     EXPECT_EQ(rule(json).empty(), stage <= 1) << stage;
   }
-  EXPECT_EQ(rule(config(R"({"pipeline": {"stages": 4}, "zero_optimization": {"stage": 2}})")),
-            "pipeline parallelism works only with ZeRO 0 or 1: pipeline.stages is 4, but zero_optimization.stage is 2");
+  EXPECT_THAT(rule(config(R"({"pipeline": {"stages": 4}, "zero_optimization": {"stage": 2}})")),
+              AllOf(HasSubstr("0 or 1"), HasSubstr("pipeline.stages is 4"), HasSubstr("zero_optimization.stage is 2")));
   EXPECT_EQ(rule(config(R"({"pipeline": {"stages": 1}, "zero_optimization": {"stage": 3}})")), "");
   EXPECT_EQ(rule(config(R"({"pipeline": {"stages": "auto"}, "zero_optimization": {"stage": 3}})")), "");
 }
@@ -66,9 +66,9 @@ TEST(BrokenRule, ParameterOffloadOnlyWithZero3) {
   EXPECT_EQ(rule(zero(R"("stage": 2, "offload_param": {"device": "none"})")), "");
   EXPECT_EQ(rule(zero(R"("stage": 2, "offload_param": {"device": "auto"})")), "");
   EXPECT_EQ(rule(zero(R"("stage": 2, "offload_param": null)")), "");
-  EXPECT_EQ(rule(zero(R"("stage": 2, "offload_param": {"device": "nvme"})")),
-            "parameter offload works only with ZeRO 3: zero_optimization.offload_param.device nvme, but "
-            "zero_optimization.stage is 2");
+  EXPECT_THAT(rule(zero(R"("stage": 2, "offload_param": {"device": "nvme"})")),
+              AllOf(HasSubstr("ZeRO 3"), HasSubstr("zero_optimization.offload_param.device nvme"),
+                    HasSubstr("zero_optimization.stage is 2")));
   EXPECT_THAT(rule(zero(R"("stage": 2, "cpu_offload_param": true)")), HasSubstr("cpu_offload_param true"));
 }
 
@@ -79,7 +79,7 @@ TEST(BrokenRule, OptimizerOffloadNeedsZero) {
     EXPECT_EQ(rule(json).empty(), stage >= 1) << stage;
   }
   EXPECT_THAT(rule(zero(R"("stage": 0, "cpu_offload": true)")),
-              AllOf(HasSubstr("optimizer offload works only with ZeRO 1, 2 or 3"), HasSubstr("cpu_offload true")));
+              AllOf(HasSubstr("2 or 3"), HasSubstr("cpu_offload true")));
   EXPECT_EQ(rule(zero(R"("stage": 0, "cpu_offload": false)")), "");
 }
 
@@ -90,8 +90,8 @@ TEST(BrokenRule, MicroBatchWithinBounds) {
   EXPECT_EQ(rule(config(R"({"train_micro_batch_size_per_gpu": 4})"), bounds), "");
   EXPECT_EQ(rule(config(R"({"train_micro_batch_size_per_gpu": 16})"), bounds), "");
   EXPECT_EQ(rule(config(R"({"train_micro_batch_size_per_gpu": "auto"})"), bounds), "");
-  EXPECT_EQ(rule(config(R"({"train_micro_batch_size_per_gpu": 17})"), bounds),
-            "train_micro_batch_size_per_gpu is 17, above the largest allowed, 16 (--max-micro-batch)");
+  EXPECT_THAT(rule(config(R"({"train_micro_batch_size_per_gpu": 17})"), bounds),
+              AllOf(HasSubstr("train_micro_batch_size_per_gpu is 17"), HasSubstr("16 (--max-micro-batch)")));
   EXPECT_THAT(rule(config(R"({"train_micro_batch_size_per_gpu": 3})"), bounds), HasSubstr("--min-micro-batch"));
 }
 
@@ -128,15 +128,15 @@ TEST(BrokenRule, PartitionsAreOfEqualSize) {
 TEST(BrokenRule, APartOfTheOptimizerOnlyWithZero3) {
   EXPECT_EQ(rule(zero(R"("stage": 3, "offload_optimizer": {"device": "cpu", "ratio": 0.3})")), "");
   EXPECT_THAT(rule(zero(R"("stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 0.3})")),
-              HasSubstr("ratio is 0.3, but zero_optimization.stage is 2"));
+              AllOf(HasSubstr("ratio is 0.3"), HasSubstr("zero_optimization.stage is 2")));
   EXPECT_EQ(rule(zero(R"("stage": 2, "offload_optimizer": {"device": "cpu", "ratio": 1.0})")), "");
 }
 
 TEST(BrokenRule, OnePrecisionAtATime) {
   EXPECT_EQ(rule(config(R"({"fp16": {"enabled": true}, "bf16": {"enabled": false}})")), "");
   EXPECT_EQ(rule(config(R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}})")), "");
-  EXPECT_EQ(rule(config(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})")),
-            "one precision at a time: fp16.enabled and bf16.enabled are both true");
+  EXPECT_THAT(rule(config(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})")),
+              HasSubstr("fp16.enabled and bf16.enabled"));
   EXPECT_THAT(rule(config(R"({"fp16": {"enabled": true}, "bfloat16": {"enabled": true}})")),
               HasSubstr("bfloat16.enabled"));
   EXPECT_EQ(rule(config(R"({"fp16": {"enabled": true}, "bf16": {}, "bfloat16": {"enabled": true}})")), "")
@@ -164,7 +164,7 @@ TEST(BrokenRule, WithoutZeroOnlySomePrecisionsOfGradients) {
 TEST(BrokenRule, ElasticTrainingChoosesTheBatchItself) {
   EXPECT_EQ(rule(config(R"({"elasticity": {"enabled": false, "max_train_batch_size": 8}})")), "");
   EXPECT_THAT(rule(config(R"({"elasticity": {"enabled": true, "ignore_non_elastic_batch_info": true}})")),
-              AllOf(HasSubstr("elasticity.enabled is true"), HasSubstr("set it to false for tuning")));
+              AllOf(HasSubstr("elasticity.enabled is true"), HasSubstr("to false")));
   RuleOptions another;
   another.engine_is_deepspeed = false;
   EXPECT_EQ(rule(config(R"({"elasticity": {"enabled": true}})"), another), "");
@@ -201,7 +201,7 @@ TEST(BrokenRule, ZeroTakesTheOptimizersThatItWasTestedWith) {
   EXPECT_EQ(valid_stages(R"({"optimizer": {"type": "SGD"}, "zero_allow_untested_optimizer": true})"), "0123");
   EXPECT_EQ(valid_stages(R"({"optimizer": {"type": "OneBitAdam"}, "zero_allow_untested_optimizer": true})"), "0");
   EXPECT_THAT(rule(config(R"({"optimizer": {"type": "SGD"}, "zero_optimization": {"stage": 1}})")),
-              AllOf(HasSubstr("optimizer.type is SGD; set zero_allow_untested_optimizer to true"),
+              AllOf(HasSubstr("optimizer.type is SGD"), HasSubstr("zero_allow_untested_optimizer"),
                     HasSubstr("remove 'optimizer'")));
 }
 
@@ -215,16 +215,15 @@ TEST(BrokenRule, WhatTheEngineTakesAtSomeStagesOnly) {
 
 TEST(BrokenRule, NamesWrongTypes) {
   const std::pair<const char*, const char*> kWrong[] = {
-      {R"({"zero_optimization": {"reduce_bucket_size": "big"}})",
-       "reduce_bucket_size is \"big\"; it must be an integer"},
-      {R"({"zero_optimization": {"reduce_bucket_size": 1.5}})", "reduce_bucket_size is 1.5; it must be an integer"},
-      {R"({"zero_optimization": {"cpu_offload": 1}})", "cpu_offload is 1; it must be true or false"},
-      {R"({"zero_optimization": {"offload_param": {"device": true}}})", "device is true; it must be a string"},
-      {R"({"zero_optimization": {"offload_param": {"device": "gpu"}}})", "must be \"none\", \"cpu\" or \"nvme\""},
-      {R"({"zero_optimization": {"offload_optimizer": true}})", "offload_optimizer is true; it must be a section"},
-      {R"({"fp16": true})", "fp16 is true; it must be a section"},
-      {R"({"bf16": {"enabled": "yes"}})", "bf16.enabled is \"yes\"; it must be true or false"},
-      {R"({"pipeline": {"stages": "many"}})", "pipeline.stages is \"many\"; it must be a positive integer"},
+      {R"({"zero_optimization": {"reduce_bucket_size": "big"}})", "reduce_bucket_size is \"big\";"},
+      {R"({"zero_optimization": {"reduce_bucket_size": 1.5}})", "reduce_bucket_size is 1.5"},
+      {R"({"zero_optimization": {"cpu_offload": 1}})", "cpu_offload is 1"},
+      {R"({"zero_optimization": {"offload_param": {"device": true}}})", "device is true"},
+      {R"({"zero_optimization": {"offload_param": {"device": "gpu"}}})", "\"cpu\" or \"nvme\""},
+      {R"({"zero_optimization": {"offload_optimizer": true}})", "offload_optimizer is true"},
+      {R"({"fp16": true})", "fp16 is true"},
+      {R"({"bf16": {"enabled": "yes"}})", "bf16.enabled is \"yes\";"},
+      {R"({"pipeline": {"stages": "many"}})", "pipeline.stages is \"many\";"},
       {R"({"train_micro_batch_size_per_gpu": -4})", "train_micro_batch_size_per_gpu is -4"},
   };
   for (const auto& [text, message] : kWrong) {
@@ -242,9 +241,9 @@ TEST(ForbidsStage, AsksAsIfTheStageWereSet) {
   const Json pipeline = config(R"({"pipeline": {"stages": 2}, "zero_optimization": {"stage": 1}})");
   EXPECT_EQ(forbids_stage(pipeline, 1), std::nullopt);
   EXPECT_THAT(forbids_stage(pipeline, 2),
-              Optional(HasSubstr("pipeline.stages is 2, but zero_optimization.stage is 2")));
+              Optional(AllOf(HasSubstr("pipeline.stages is 2"), HasSubstr("zero_optimization.stage is 2"))));
   const Json offload = zero(R"("stage": 3, "offload_param": {"device": "cpu"})");
-  EXPECT_THAT(forbids_stage(offload, 1), Optional(HasSubstr("only with ZeRO 3")));
+  EXPECT_THAT(forbids_stage(offload, 1), Optional(HasSubstr("ZeRO 3")));
   EXPECT_EQ(forbids_stage(offload, 3), std::nullopt);
   EXPECT_EQ(forbids_stage(config(R"({"zero_optimization": true})"), 3), std::nullopt);
 }

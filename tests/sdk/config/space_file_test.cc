@@ -6,6 +6,7 @@
 namespace dsat::config {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -88,31 +89,29 @@ TEST(SpaceFile, AcceptsKeysOfTheUsersOwnAndBelowFreeSections) {
 }
 
 TEST(SpaceFile, RefusesMisspeltKeysWithASuggestion) {
-  EXPECT_EQ(refusal(R"({"zero_optimization.stage3_prefetch_bucket_sise": [1]})"),
-            "the space file: unknown key 'zero_optimization.stage3_prefetch_bucket_sise'; did you mean "
-            "'zero_optimization.stage3_prefetch_bucket_size'?");
+  EXPECT_THAT(refusal(R"({"zero_optimization.stage3_prefetch_bucket_sise": [1]})"),
+              AllOf(HasSubstr("the space file: "), HasSubstr("'zero_optimization.stage3_prefetch_bucket_sise'"),
+                    HasSubstr("'zero_optimization.stage3_prefetch_bucket_size'?")));
   EXPECT_THAT(refusal(R"({"zero_optimisation.offload_param.device": ["cpu"]})"),
-              HasSubstr("did you mean 'zero_optimization.offload_param.device'?"));
+              HasSubstr("'zero_optimization.offload_param.device'?"));
 }
 
 TEST(SpaceFile, RefusesEveryUnknownKeyOfAClosedSection) {
-  EXPECT_THAT(refusal(R"({"zero_optimization.overlap": [true]})"),
-              HasSubstr("did you mean 'zero_optimization.overlap_comm'?"));
+  EXPECT_THAT(refusal(R"({"zero_optimization.overlap": [true]})"), HasSubstr("'zero_optimization.overlap_comm'?"));
   EXPECT_THAT(refusal(R"({"zero_optimization.offload_param.pin": [true]})"),
               HasSubstr("unknown key 'zero_optimization.offload_param.pin'"));
-  EXPECT_EQ(refusal(R"({"zero_optimization.my_own": [1]})"),
-            "the space file: unknown key 'zero_optimization.my_own': DeepSpeed refuses every key that it does not know "
-            "in zero_optimization");
+  EXPECT_THAT(refusal(R"({"zero_optimization.my_own": [1]})"),
+              AllOf(HasSubstr("unknown key 'zero_optimization.my_own'"), HasSubstr("in zero_optimization")));
 }
 
 TEST(SpaceFile, RefusesValuesThatDeepSpeedRefuses) {
   SpaceRequest named = request(R"({"zero_optimization.stage": [1, 4]})");
   named.space_name = "--space s.json";
-  EXPECT_EQ(error_of([&] { build_space(named); }),
-            "--space s.json: zero_optimization.stage is 4; it must be 0, 1, 2 or 3");
-  EXPECT_EQ(refusal(R"({"zero_optimization.reduce_bucket_size": [1e6, -1]})"),
-            "the space file: zero_optimization.reduce_bucket_size is -1; it must be an integer of at least 0");
-  EXPECT_THAT(refusal(R"({"zero_optimization.overlap_comm": ["maybe"]})"), HasSubstr("must be true or false"));
+  EXPECT_THAT(error_of([&] { build_space(named); }),
+              AllOf(HasSubstr("--space s.json: "), HasSubstr("zero_optimization.stage is 4")));
+  EXPECT_THAT(refusal(R"({"zero_optimization.reduce_bucket_size": [1e6, -1]})"),
+              AllOf(HasSubstr("the space file: "), HasSubstr("zero_optimization.reduce_bucket_size is -1")));
+  EXPECT_THAT(refusal(R"({"zero_optimization.overlap_comm": ["maybe"]})"), HasSubstr("true or false"));
   EXPECT_THAT(refusal(R"({"zero_optimization.offload_optimizer.device": ["none", "gpu"]})"), HasSubstr("\"gpu\""));
 }
 
@@ -127,34 +126,34 @@ TEST(SpaceFile, PartitionSizesDivideTheDevices) {
   SpaceRequest four = request(R"({"zero_optimization.zero_hpz_partition_size": [1, 2, 3, 8]})");
   four.rules.world_size = 4;
   EXPECT_THAT(error_of([&] { build_space(four); }),
-              HasSubstr("the space file: zero_optimization.zero_hpz_partition_size"));
+              AllOf(HasSubstr("the space file: "), HasSubstr("zero_optimization.zero_hpz_partition_size")));
   four.space_file = parse(R"({"zero_optimization.zero_hpz_partition_size": [1, 2, 8]})", "test");
   EXPECT_EQ(values_of(build_space(four), 3, "zero_optimization.zero_hpz_partition_size"), "[1,2,8]");
   EXPECT_EQ(values_of(build_space(four), 2, "zero_optimization.zero_hpz_partition_size"), "none");
 }
 
 TEST(SpaceFile, RefusesKeysThatCannotBeTuned) {
-  EXPECT_THAT(refusal(R"({"": [1]})"), HasSubstr("a key is empty"));
+  EXPECT_THAT(refusal(R"({"": [1]})"), HasSubstr("is empty"));
   EXPECT_THAT(refusal(R"({"zero_optimization": {"overlap_comm": [true]}})"), HasSubstr("is a section"));
   EXPECT_THAT(refusal(R"({"zero_optimization.stage.x": [1]})"), HasSubstr("zero_optimization.stage.x"));
-  EXPECT_THAT(refusal(R"({"elasticity.micro_batch_sizes": [1]})"), HasSubstr("is a list to DeepSpeed"));
+  EXPECT_THAT(refusal(R"({"elasticity.micro_batch_sizes": [1]})"), HasSubstr("a list"));
   EXPECT_THAT(refusal(R"({"autotuning.fast": [true]})"), HasSubstr("not a training option"));
   EXPECT_THAT(refusal(R"({"train_batch_size": [8]})"), HasSubstr("train_batch_size follows from"));
 }
 
 TEST(SpaceFile, RefusesMalformedEntries) {
-  EXPECT_THAT(refusal("[1]"), HasSubstr("an object of dotted keys is wanted"));
-  EXPECT_THAT(refusal(R"({"gradient_clipping": 1})"), HasSubstr("gradient_clipping is 1; a list of values is wanted"));
+  EXPECT_THAT(refusal("[1]"), HasSubstr("dotted keys"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": 1})"), AllOf(HasSubstr("gradient_clipping is 1"), HasSubstr("a list")));
   EXPECT_THAT(refusal(R"({"gradient_clipping": []})"), HasSubstr("empty list"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": [[1]]})"), HasSubstr("single values only"));
-  EXPECT_THAT(refusal(R"({"gradient_clipping": ["auto"]})"), HasSubstr("no value to try"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": ["auto"]})"), HasSubstr("no value"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": {"stages": [1]}})"), HasSubstr("has no \"values\""));
-  EXPECT_THAT(refusal(R"({"gradient_clipping": {"value": [1]}})"), HasSubstr("has a member 'value'"));
+  EXPECT_THAT(refusal(R"({"gradient_clipping": {"value": [1]}})"), HasSubstr("member 'value'"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": {"values": [1], "stages": 3}})"), HasSubstr("\"stages\" is 3"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": {"values": [1], "stages": [7]}})"), HasSubstr("\"stages\" lists 7"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": {"values": [1], "stages": []}})"), HasSubstr("\"stages\" is []"));
   EXPECT_THAT(refusal(R"({"train_micro_batch_size_per_gpu": {"values": [1], "stages": [1]}})"),
-              HasSubstr("holds for the whole study"));
+              HasSubstr("whole study"));
 }
 
 }  // namespace

@@ -127,17 +127,17 @@ TEST(UserLists, AreOfferedOnlyWhereDeepSpeedReadsTheKey) {
 }
 
 TEST(UserLists, RefuseWhatCannotBeTried) {
-  EXPECT_THAT(refusal(request(R"({"gradient_clipping": []})")), HasSubstr("gradient_clipping is an empty list"));
-  EXPECT_THAT(refusal(request(R"({"gradient_clipping": [[1]]})")), HasSubstr("single values only, not [1]"));
+  EXPECT_THAT(refusal(request(R"({"gradient_clipping": []})")),
+              AllOf(HasSubstr("gradient_clipping"), HasSubstr("empty list")));
+  EXPECT_THAT(refusal(request(R"({"gradient_clipping": [[1]]})")), HasSubstr("not [1]"));
   EXPECT_THAT(refusal(request(R"({"gradient_clipping": [{"a": 1}]})")), HasSubstr("single values only"));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"overlap_comm": ["auto", true]}})")),
-              HasSubstr("\"auto\" is no value to try"));
+              HasSubstr("\"auto\" is no value"));
   EXPECT_THAT(refusal(request(R"({"train_batch_size": [8, 16]})")), HasSubstr("train_batch_size follows from"));
-  EXPECT_THAT(refusal(request(R"({"gradient_accumulation_steps": [0]})")), HasSubstr("must be a positive integer"));
-  EXPECT_THAT(refusal(request(R"({"tensor_parallel": {"autotp_size": [1, 2]}})")),
-              HasSubstr("changes the data-parallel size"));
+  EXPECT_THAT(refusal(request(R"({"gradient_accumulation_steps": [0]})")), HasSubstr("positive integer"));
+  EXPECT_THAT(refusal(request(R"({"tensor_parallel": {"autotp_size": [1, 2]}})")), HasSubstr("data-parallel size"));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"reduce_bucket_size": ["big"]}})")),
-              HasSubstr("reduce_bucket_size is \"big\"; it must be an integer"));
+              HasSubstr("reduce_bucket_size is \"big\""));
   EXPECT_THAT(refusal(request("[1]")), HasSubstr("not an object"));
 }
 
@@ -172,11 +172,9 @@ TEST(PipelineStages, FixedOnesLeaveTheWorldUnsaid) {
 TEST(PipelineStages, MustBeNumbersThatDivideTheSlots) {
   SpaceRequest four = request(R"({"pipeline": {"stages": [1, 3]}})");
   four.world = {4, 1};
-  EXPECT_THAT(refusal(four), HasSubstr("pipeline.stages lists 3, which does not divide the 4 slots of a trial"));
-  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": [0]}})")),
-              HasSubstr("pipeline.stages lists 0; it must be a positive integer"));
-  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": ["two"]}})")),
-              HasSubstr("pipeline.stages lists \"two\"; it must be a positive integer"));
+  EXPECT_THAT(refusal(four), AllOf(HasSubstr("pipeline.stages lists 3"), HasSubstr("4 slots")));
+  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": [0]}})")), HasSubstr("pipeline.stages lists 0"));
+  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": ["two"]}})")), HasSubstr("pipeline.stages lists \"two\""));
 }
 
 TEST(Stages, AListOrAllInTheConfigurationRestrictsThem) {
@@ -193,33 +191,30 @@ TEST(Stages, AListOrAllInTheConfigurationRestrictsThem) {
 }
 
 TEST(Stages, RefuseWhatIsNoStage) {
-  EXPECT_THAT(refusal(request("{}", {})), HasSubstr("no ZeRO stage is wanted"));
-  EXPECT_THAT(refusal(request("{}", {1, 4})), HasSubstr("--zero-stages takes 0, 1, 2 and 3 only"));
+  EXPECT_THAT(refusal(request("{}", {})), HasSubstr("stage is wanted"));
+  EXPECT_THAT(refusal(request("{}", {1, 4})), HasSubstr("--zero-stages takes"));
   EXPECT_THAT(refusal(request("{}", {-1})), HasSubstr("--zero-stages takes"));
-  EXPECT_THAT(refusal(request(R"({"zero_optimization": {"stage": [4]}})")), HasSubstr("must be 0, 1, 2 or 3"));
+  EXPECT_THAT(refusal(request(R"({"zero_optimization": {"stage": [4]}})")), HasSubstr("2 or 3"));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"stage": 7}})")), HasSubstr("zero_optimization.stage is 7"));
-  EXPECT_THAT(refusal(request(R"({"zero_optimization": {"stage": [0]}})")), HasSubstr("no ZeRO stage is left"));
+  EXPECT_THAT(refusal(request(R"({"zero_optimization": {"stage": [0]}})")), HasSubstr("stage is left"));
 }
 
 TEST(Stages, TheUsersKeysForbidThemWithANotice) {
   const SpaceResult result = build(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})", {0, 1, 2});
   EXPECT_THAT(stages_of(result), ElementsAre(1, 2));
-  EXPECT_THAT(result.notices,
-              ElementsAre(AllOf(HasSubstr("ZeRO stage 0 is left out: the configuration: optimizer offload"),
-                                HasSubstr("offload_optimizer.device cpu"))));
+  EXPECT_THAT(result.notices, ElementsAre(AllOf(HasSubstr("ZeRO stage 0"), HasSubstr("the configuration: "),
+                                                HasSubstr("offload_optimizer.device cpu"))));
 }
 
 TEST(Stages, AnEmptyRestNamesRuleAndKeys) {
-  EXPECT_EQ(
-      refusal(request(R"({"pipeline": {"stages": 2}})", {2, 3})),
-      "no ZeRO stage is left to tune; stage 2: the configuration: pipeline parallelism works only with ZeRO 0 or "
-      "1: pipeline.stages is 2, but zero_optimization.stage is 2; stage 3: the configuration: pipeline parallelism "
-      "works only with ZeRO 0 or 1: pipeline.stages is 2, but zero_optimization.stage is 3");
+  EXPECT_THAT(refusal(request(R"({"pipeline": {"stages": 2}})", {2, 3})),
+              AllOf(HasSubstr("; stage 2: "), HasSubstr("; stage 3: "), HasSubstr("pipeline.stages is 2"),
+                    HasSubstr("zero_optimization.stage is 2"), HasSubstr("zero_optimization.stage is 3")));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"offload_param": {"device": "cpu"}}})", {1, 2})),
-              HasSubstr("parameter offload works only with ZeRO 3"));
+              AllOf(HasSubstr("parameter offload"), HasSubstr("ZeRO 3")));
   EXPECT_THAT(refusal(request(R"({"zero_optimization": {"cpu_offload": true}})", {0})), HasSubstr("cpu_offload true"));
   EXPECT_THAT(refusal(request(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})")),
-              HasSubstr("; stages 1, 2, 3: the configuration: one precision at a time: fp16.enabled and bf16.enabled"));
+              AllOf(HasSubstr("; stages 1, 2, 3: "), HasSubstr("fp16.enabled and bf16.enabled")));
 }
 
 TEST(Rules, TakeForbiddenValuesOutOfAnAxisAtThatStageOnly) {
@@ -251,7 +246,8 @@ TEST(Rules, ADefaultThatIsForbiddenIsReplacedByAnAxis) {
     EXPECT_EQ(values_of(result, stage, "zero_optimization.reduce_scatter"), "[false]") << stage;
     EXPECT_EQ(values_of(result, stage, "zero_optimization.contiguous_gradients"), "[true,false]") << stage;
   }
-  EXPECT_THAT(result.notices, Contains(HasSubstr("stage 2 leaves out zero_optimization.reduce_scatter true")));
+  EXPECT_THAT(result.notices,
+              Contains(AllOf(HasSubstr("stage 2"), HasSubstr("zero_optimization.reduce_scatter true"))));
 }
 
 TEST(Rules, ASectionOfTheSpaceFileTakesTheOlderSwitchsPlace) {
@@ -268,13 +264,13 @@ TEST(Rules, AnOlderSwitchIsNoAxisBesideWhatReplacedIt) {
   both.space_file = parse(R"({"zero_optimization.cpu_offload": [false, true],
                               "zero_optimization.offload_optimizer.device": ["none", "cpu"]})",
                           "test");
-  EXPECT_THAT(refusal(both), HasSubstr("cpu_offload and zero_optimization.offload_optimizer are the same key"));
+  EXPECT_THAT(refusal(both), HasSubstr("cpu_offload and zero_optimization.offload_optimizer"));
 }
 
 TEST(Rules, OneReasonOfSeveralStagesIsGivenOnce) {
   const SpaceResult result = build(R"({"optimizer": {"type": "SGD"}})", {0, 1, 2, 3});
   EXPECT_THAT(stages_of(result), ElementsAre(0));
-  EXPECT_THAT(result.notices, ElementsAre(AllOf(HasSubstr("ZeRO stages 1, 2, 3 are left out: the configuration: "),
+  EXPECT_THAT(result.notices, ElementsAre(AllOf(HasSubstr("stages 1, 2, 3"), HasSubstr("the configuration: "),
                                                 HasSubstr("zero_allow_untested_optimizer"))));
 }
 
@@ -290,7 +286,7 @@ TEST(Rules, AnAxisWithNoLegalValueForbidsTheStage) {
   const SpaceResult result =
       build(R"({"zero_optimization": {"offload_optimizer": {"device": ["cpu", "nvme"]}}})", {0, 1, 2});
   EXPECT_THAT(stages_of(result), ElementsAre(1, 2));
-  EXPECT_THAT(result.notices, ElementsAre(HasSubstr("ZeRO stage 0 is left out")));
+  EXPECT_THAT(result.notices, ElementsAre(HasSubstr("ZeRO stage 0")));
 }
 
 TEST(Rules, ABadBucketSizeIsLeftOutWithANotice) {
@@ -353,20 +349,20 @@ TEST(MicroBatch, NothingLeftIsAnError) {
   SpaceRequest bad = request("{}");
   bad.rules.min_micro_batch = 8;
   bad.rules.max_micro_batch = 4;
-  EXPECT_THAT(refusal(bad), HasSubstr("no micro batch is left: the smallest allowed is 8 and the largest 4"));
+  EXPECT_THAT(refusal(bad), AllOf(HasSubstr("no micro batch"), HasSubstr("is 8"), HasSubstr("largest 4")));
   bad.rules.min_micro_batch = 0;
-  EXPECT_THAT(refusal(bad), HasSubstr("--min-micro-batch must be at least 1"));
+  EXPECT_THAT(refusal(bad), AllOf(HasSubstr("--min-micro-batch"), HasSubstr("at least 1")));
 
   SpaceRequest global = request("{}");
   global.dp_size = 4;
   global.global_batch = 98;
-  EXPECT_THAT(refusal(global), HasSubstr("--global-batch 98 is not a multiple of the data-parallel size 4"));
+  EXPECT_THAT(refusal(global), AllOf(HasSubstr("--global-batch 98"), HasSubstr("data-parallel size 4")));
   global.global_batch = 0;
   EXPECT_THAT(refusal(global), HasSubstr("--global-batch is 0"));
   global.global_batch = 4 * 13;
   global.rules.min_micro_batch = 2;
   global.rules.max_micro_batch = 12;
-  EXPECT_THAT(refusal(global), HasSubstr("no micro batch is left: none within the bounds divides"));
+  EXPECT_THAT(refusal(global), AllOf(HasSubstr("no micro batch"), HasSubstr("divides")));
   global.global_batch = 4 * 16;
   EXPECT_NO_THROW(build_space(global));
 }
@@ -374,7 +370,7 @@ TEST(MicroBatch, NothingLeftIsAnError) {
 TEST(MicroBatch, AccumulationCannotBeTunedUnderAGlobalBatch) {
   SpaceRequest fixed = request(R"({"gradient_accumulation_steps": [1, 2]})");
   fixed.global_batch = 8;
-  EXPECT_THAT(refusal(fixed), HasSubstr("gradient_accumulation_steps follows from --global-batch"));
+  EXPECT_THAT(refusal(fixed), AllOf(HasSubstr("gradient_accumulation_steps"), HasSubstr("--global-batch")));
 }
 
 TEST(SpaceJson, RoundTrips) {
@@ -396,7 +392,7 @@ TEST(SpaceJson, RefusesWhatItDidNotWrite) {
                            R"({"min_micro_batch": 1, "max_micro_batch": null, "micro_batch_divides": null,
                                "stages": [{"stage": 1}]})"}) {
     const Json json = parse(text, "test");
-    EXPECT_THAT(error_of([&] { space_from_json(json); }), HasSubstr("not what to_json() writes")) << text;
+    EXPECT_THAT(error_of([&] { space_from_json(json); }), HasSubstr("to_json()")) << text;
   }
 }
 
@@ -409,8 +405,9 @@ TEST(Overrides, WriteStageAxesAndMicroBatch) {
 
 TEST(Overrides, RefuseAChoiceThatDoesNotFit) {
   const StageSpace stage = {2, {{kReduce, {1000000}}}};
-  EXPECT_THAT(error_of([&] { overrides(stage, {}, 8); }), HasSubstr("0 values for the 1 axes of stage 2"));
-  EXPECT_THAT(error_of([&] { overrides(stage, {1}, 8); }), HasSubstr("choice 1 of zero_optimization"));
+  EXPECT_THAT(error_of([&] { overrides(stage, {}, 8); }),
+              AllOf(HasSubstr("0 values"), HasSubstr("1 axes"), HasSubstr("stage 2")));
+  EXPECT_THAT(error_of([&] { overrides(stage, {1}, 8); }), HasSubstr("choice 1"));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 namespace dsat::config {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 std::vector<UnknownKey> unknown(const char* text) { return unknown_keys(parse(text, "test")); }
@@ -105,9 +107,9 @@ TEST(UnknownKeys, KnowsAKeyWithStraySpace) {
 TEST(UnknownKeys, ADottedKeyIsOneThatIsToBeNested) {
   const std::vector<UnknownKey> keys = unknown(R"({"zero_optimization.offload_param.device": "cpu", "my.key": 1})");
   ASSERT_EQ(keys.size(), 2u);
-  EXPECT_EQ(why_refused(keys[0]),
-            "unknown key 'zero_optimization.offload_param.device': DeepSpeed's keys have no dots: nest it, as "
-            "{\"zero_optimization\": {\"offload_param\": {\"device\": ...}}}");
+  EXPECT_THAT(why_refused(keys[0]),
+              AllOf(HasSubstr("unknown key 'zero_optimization.offload_param.device'"),
+                    HasSubstr("{\"zero_optimization\": {\"offload_param\": {\"device\": ...}}}")));
   EXPECT_EQ(why_refused(keys[1]), "") << "the user's own";
 }
 

@@ -10,6 +10,7 @@
 namespace dsat {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -76,23 +77,23 @@ TEST_F(YamlFileTest, EveryValueHasItsPlace) {
 }
 
 TEST_F(YamlFileTest, SaysWhereItCannotBeRead) {
-  EXPECT_EQ(complaint("a:\n\tb: 1\n"), "2:1: a tab indents this line: YAML takes spaces only");
-  EXPECT_EQ(complaint("a: >\n  x\n\tb: 1\n"), "3:1: a tab indents this line: YAML takes spaces only");
-  EXPECT_EQ(complaint("a: x | y\n  \tz\n"), "2:3: a tab indents this line: YAML takes spaces only");
-  EXPECT_EQ(complaint("a: 1\nb: 2\na: 3\n"), "3:1: the key 'a' is there twice: keep one");
-  EXPECT_EQ(complaint("a: {b: 1, b: 2}\n"), "1:11: the key 'a.b' is there twice: keep one");
+  EXPECT_THAT(complaint("a:\n\tb: 1\n"), StartsWith("2:1: a tab"));
+  EXPECT_THAT(complaint("a: >\n  x\n\tb: 1\n"), StartsWith("3:1: a tab"));
+  EXPECT_THAT(complaint("a: x | y\n  \tz\n"), StartsWith("2:3: a tab"));
+  EXPECT_THAT(complaint("a: 1\nb: 2\na: 3\n"), AllOf(StartsWith("3:1: "), HasSubstr("'a' is there twice")));
+  EXPECT_THAT(complaint("a: {b: 1, b: 2}\n"), AllOf(StartsWith("1:11: "), HasSubstr("'a.b' is there twice")));
   EXPECT_THAT(complaint("a: &x [*x]\n"), StartsWith("1:4: "));
-  EXPECT_THAT(complaint("a: *nowhere\n"), StartsWith("1:4: an alias names an anchor that is not defined above it"));
+  EXPECT_THAT(complaint("a: *nowhere\n"), AllOf(StartsWith("1:4: "), HasSubstr("anchor")));
   EXPECT_THAT(complaint("a: [1, 2\nb: 3\n"), StartsWith("2:"));
   EXPECT_THAT(complaint("a: {b: 1\n"), StartsWith("2:1: a bracket"));
   EXPECT_THAT(complaint("a: \"\\q\"\n"), StartsWith("1:7: "));
   EXPECT_THAT(complaint("a: b: c\n"), StartsWith("1:5: not YAML"));
-  EXPECT_THAT(complaint("---\na: 1\n---\nb: 2\n"), HasSubstr("a second document begins"));
+  EXPECT_THAT(complaint("---\na: 1\n---\nb: 2\n"), HasSubstr("second document"));
   EXPECT_THAT(complaint("a: .nan\n"), StartsWith("1:4: '.nan'"));
   EXPECT_THAT(complaint("a: 1e999\n"), HasSubstr("'1e999'"));
   EXPECT_THAT(complaint("a: !mine 1\n"), HasSubstr("!mine"));
-  EXPECT_THAT(complaint("? [1]\n: 2\n"), HasSubstr("a key must be a name"));
-  EXPECT_THAT(complaint("[1, 2]\n"), HasSubstr("must hold keys and values"));
+  EXPECT_THAT(complaint("? [1]\n: 2\n"), HasSubstr("a name"));
+  EXPECT_THAT(complaint("[1, 2]\n"), HasSubstr("keys and values"));
   EXPECT_THAT(complaint(""), HasSubstr("is empty"));
   EXPECT_THAT(complaint("# nothing\n"), HasSubstr("is empty"));
   EXPECT_THAT(complaint(std::string("a: \0", 4)), HasSubstr("UTF-8"));
@@ -105,9 +106,9 @@ TEST_F(YamlFileTest, SmallFilesThatStandForMuchAreRefused) {
     const std::string before = std::to_string(i - 1), here = std::to_string(i);
     bomb += "a" + here + ": &a" + here + " [*a" + before + ", *a" + before + "]\n";
   }
-  EXPECT_THAT(complaint(bomb), HasSubstr("more than 100,000 values"));
+  EXPECT_THAT(complaint(bomb), HasSubstr("100,000 values"));
   const std::string deep = "a: " + std::string(150, '[') + std::string(150, ']') + "\n";
-  EXPECT_THAT(complaint(deep), HasSubstr("more than 100 levels"));
+  EXPECT_THAT(complaint(deep), HasSubstr("100 levels"));
 }
 
 TEST_F(YamlFileTest, TabsThatIndentNothingAreLeftAlone) {
@@ -119,12 +120,13 @@ TEST_F(YamlFileTest, ReadersRefuseOtherTypes) {
   EXPECT_EQ(yaml.text("name"), "3");
   EXPECT_EQ(yaml.text("nothing"), "");
   EXPECT_EQ(yaml.find("nothing"), nullptr);
-  EXPECT_THAT(error_of([&] { yaml.text("list"); }), HasSubstr(":2:1: list must be a text, it has [1]"));
-  EXPECT_THAT(error_of([&] { yaml.find_object("list"); }), HasSubstr("list must hold keys and values"));
+  EXPECT_THAT(error_of([&] { yaml.text("list"); }),
+              AllOf(HasSubstr(":2:1: list"), HasSubstr("a text"), HasSubstr("[1]")));
+  EXPECT_THAT(error_of([&] { yaml.find_object("list"); }), AllOf(HasSubstr("list must"), HasSubstr("keys and values")));
 }
 
 TEST(YamlFileLoad, AMissingFileAndAFolderAreNamed) {
-  EXPECT_EQ(error_of([] { YamlFile::load("/nowhere.yaml"); }), "/nowhere.yaml: no such file");
+  EXPECT_THAT(error_of([] { YamlFile::load("/nowhere.yaml"); }), HasSubstr("/nowhere.yaml: no such"));
   EXPECT_THAT(error_of([] { YamlFile::load("/"); }), HasSubstr("is a folder"));
 }
 
