@@ -75,7 +75,7 @@ TEST(TrainingTrial, AConfigurationThatNoModelCanReadShowsNothing) {
 TEST(TrainingTrial, AnObservationWithoutAnOutcomeIsRefused) {
   Json damaged = observation("completed");
   damaged.erase("outcome");
-  EXPECT_EQ(error_of([&] { training_trial(damaged); }), "an observation of the study has no 'outcome'");
+  EXPECT_THAT(error_of([&] { training_trial(damaged); }), ::testing::HasSubstr("no 'outcome'"));
 }
 
 }  // namespace

@@ -2,17 +2,22 @@
 // Plain values, without a study.
 #include "search/stopping.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace dsat::search {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Optional;
 
 TEST(FailureStreak, StopsAfterSixtyFourFailuresWithTheLastReason) {
   FailureStreak failures;
   for (int i = 0; i < 63; ++i) failures.add(Outcome::failed, "a typo");
   EXPECT_FALSE(failures.reason_to_stop());
   failures.add(Outcome::timed_out, "too slow");
-  EXPECT_EQ(failures.reason_to_stop(), "64 trials in a row failed, the last with: too slow");
+  EXPECT_THAT(failures.reason_to_stop(), Optional(AllOf(HasSubstr("64 trials"), HasSubstr("too slow"))));
 }
 
 TEST(FailureStreak, ATrialThatShowsSomethingEndsIt) {
@@ -31,9 +36,9 @@ TEST(FailureStreak, BearsManyRefusedConfigurationsBetweenItsTrials) {
   EXPECT_FALSE(failures.reason_to_stop());
   FailureStreak hopeless = failures;
   hopeless.add(Outcome::invalid_config, "the last rule");
-  EXPECT_EQ(hopeless.reason_to_stop(), "512 configurations in a row were refused, the last with: the last rule");
+  EXPECT_THAT(hopeless.reason_to_stop(), Optional(AllOf(HasSubstr("512 configurations"), HasSubstr("the last rule"))));
   failures.add(Outcome::failed, "a typo");
-  EXPECT_EQ(failures.reason_to_stop(), "64 trials in a row failed, the last with: a typo");
+  EXPECT_THAT(failures.reason_to_stop(), Optional(AllOf(HasSubstr("64 trials"), HasSubstr("a typo"))));
 }
 
 TEST(MostOpenTrials, CountsSpareTrialsAndIsAtLeastOne) {

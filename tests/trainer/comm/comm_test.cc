@@ -102,8 +102,8 @@ TEST(CommTest, GroupsThatAreSplitOffDoNotMix) {
 
 TEST(CommTest, AGroupOfWrongRanksIsNamed) {
   const auto comm = join({});
-  EXPECT_THAT(error_of([&] { comm->split({1}); }), HasSubstr("split(1): expected ranks below 1"));
-  EXPECT_THAT(error_of([&] { comm->split({}); }), HasSubstr("is called by rank 0"));
+  EXPECT_THAT(error_of([&] { comm->split({1}); }), HasSubstr("split(1)"));
+  EXPECT_THAT(error_of([&] { comm->split({}); }), HasSubstr("by rank 0"));
   EXPECT_THAT(error_of([&] { comm->split({0, 0}); }), HasSubstr("named twice"));
   EXPECT_THAT(error_of([&] { comm->send(filled(1, 1), 1); }), HasSubstr("no rank 1"));
 }

@@ -40,6 +40,7 @@ extern "C" int fsync(int fd) {
 namespace dsat::trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -133,7 +134,7 @@ TEST_F(CheckpointShardTest, WhatIsNoShardIsNamed) {
   overwrite(16, "{{{");
   EXPECT_THAT(error_of_reading(), HasSubstr("is damaged"));
   overwrite(8, "\x07");
-  EXPECT_THAT(error_of_reading(), HasSubstr("has version 7 of the checkpoint format; this program reads version 1"));
+  EXPECT_THAT(error_of_reading(), AllOf(HasSubstr("version 7"), HasSubstr("version 1")));
   overwrite(0, "PK");
   EXPECT_THAT(error_of_reading(), HasSubstr("is no checkpoint"));
   std::filesystem::remove(file());

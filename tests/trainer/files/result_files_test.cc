@@ -71,8 +71,8 @@ TEST(ResultFilesTest, AFileIsReplacedWholeAndNothingElseIsLeft) {
 }
 
 TEST(ResultFilesTest, AFailureNamesTheFile) {
-  EXPECT_EQ(error_of([] { write_atomically("/nowhere/at/all.json", Json::object()); }, DSAT_INTERNAL),
-            "cannot write /nowhere/at/all.json: No such file or directory");
+  EXPECT_THAT(error_of([] { write_atomically("/nowhere/at/all.json", Json::object()); }, DSAT_INTERNAL),
+              ::testing::HasSubstr("/nowhere/at/all.json: No such file"));
 }
 
 }  // namespace

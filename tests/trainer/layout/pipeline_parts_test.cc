@@ -16,6 +16,7 @@
 namespace dsat::trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -228,7 +229,7 @@ TEST(PipelinePartition, RefusesMoreStagesThanLayers) {
     EXPECT_THAT(refusal([&] {
                   pipeline_stages({5, 5}, 3, method);
                 }),
-                HasSubstr("pipeline.stages is 3: the model has 2 layers"));
+                AllOf(HasSubstr("pipeline.stages is 3"), HasSubstr("2 layers")));
   }
 }
 
@@ -252,9 +253,9 @@ TEST(PipelineGrid, EveryRankIsInOneGroupOfEachKind) {
 }
 
 TEST(PipelineGrid, RefusesStagesThatDoNotDivideTheRanks) {
-  EXPECT_EQ(refusal([] { PipelineGrid(4, 3); }),
-            "pipeline.stages is 3: it does not divide the 4 ranks; change --ranks or pipeline.stages");
-  EXPECT_THAT(refusal([] { PipelineGrid(2, 4); }), HasSubstr("does not divide the 2 ranks"));
+  EXPECT_THAT(refusal([] { PipelineGrid(4, 3); }),
+              AllOf(HasSubstr("pipeline.stages is 3"), HasSubstr("4 ranks"), HasSubstr("--ranks or pipeline.stages")));
+  EXPECT_THAT(refusal([] { PipelineGrid(2, 4); }), HasSubstr("2 ranks"));
 }
 
 }  // namespace

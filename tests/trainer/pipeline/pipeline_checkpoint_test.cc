@@ -23,6 +23,7 @@ namespace dsat::trainer {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -185,7 +186,7 @@ TEST_F(PipelineCheckpoint, ATrialThatGoesOnInsideItsWindowMeasuresItsOwnSteps) {
   EXPECT_EQ(metrics.at("samples"), 2 * kSamples * kMicroBatches);
   EXPECT_LT(2 * metrics.at("wall_latency").get<double>(), elapsed.count());
   measure(2);
-  EXPECT_THAT(error_, HasSubstr("the checkpoint is past end_profile_step 2: no step is left to measure; load none"));
+  EXPECT_THAT(error_, HasSubstr("past end_profile_step 2"));
 }
 
 TEST_F(PipelineCheckpoint, AFolderThatCannotBeMadeIsNamed) {
@@ -199,14 +200,13 @@ TEST_F(PipelineCheckpoint, AFolderThatCannotBeMadeIsNamed) {
 TEST_F(PipelineCheckpoint, OfAnotherModelOrDamagedIsRefusedInOneLine) {
   train({2, 2, 1}, 1);
   EXPECT_TRUE(train({2, 2, 1}, 2, kWidth + 1).empty());
-  EXPECT_THAT(error_, HasSubstr("step1 is of another model: parameter layer1.bias is [6] there and [7] here"));
+  EXPECT_THAT(error_, AllOf(HasSubstr("step1"), HasSubstr("layer1.bias is [6]"), HasSubstr("[7] here")));
   const fs::path description = checkpoints() / "step1" / "checkpoint.json";
   std::ifstream in(description);
   const Json whole = Json::parse(in);
   for (const auto& [key, value, message] :
-       {std::tuple("pipeline_stages", 3, "checkpoint.json is damaged: 2 ranks in 3 stages"),
-        std::tuple("version", 9, "step1 has version 9 of the checkpoint format; this program reads version 1"),
-        std::tuple("optimizer", 7, "is damaged: checkpoint.json lacks a value or has one of another type")}) {
+       {std::tuple("pipeline_stages", 3, "2 ranks in 3"), std::tuple("version", 9, "step1 has version 9"),
+        std::tuple("optimizer", 7, "checkpoint.json lacks")}) {
     Json changed = whole;
     changed[key] = value;
     std::ofstream(description) << changed.dump();
@@ -217,7 +217,7 @@ TEST_F(PipelineCheckpoint, OfAnotherModelOrDamagedIsRefusedInOneLine) {
   // The file of the stage that this rank is not in.
   fs::resize_file(checkpoints() / "step1" / "stage_001_rank_00000.ckpt", 1000);
   EXPECT_TRUE(train({2, 2, 1}, 2).empty());
-  EXPECT_THAT(error_, HasSubstr("stage_001_rank_00000.ckpt is truncated: it has 1000 of "));
+  EXPECT_THAT(error_, AllOf(HasSubstr("stage_001_rank_00000.ckpt is truncated"), HasSubstr("1000 of ")));
   fs::remove(checkpoints() / "step1" / "stage_001_rank_00000.ckpt");
   EXPECT_TRUE(train({1, 1, 0}, 2).empty());
   EXPECT_THAT(error_, HasSubstr("stage_001_rank_00000.ckpt is missing"));

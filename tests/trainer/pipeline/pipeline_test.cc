@@ -23,6 +23,7 @@
 namespace dsat::trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kWords = 11, kWidth = 6, kSamples = 4, kSteps = 4;
@@ -341,8 +342,7 @@ TEST(Pipeline, RefusesAMicroBatchWithoutATarget) {
     engine->train_batch([] { return Tensors{batch_of(0).input}; });
     return "it was trained";
   });
-  EXPECT_THAT(result.message,
-              HasSubstr("a micro batch of a pipeline is an input and a target; this one has 1 tensors"));
+  EXPECT_THAT(result.message, HasSubstr("has 1 tensors"));
 }
 
 TEST(Pipeline, RefusesStagesThatTheConfigurationContradicts) {
@@ -352,7 +352,7 @@ TEST(Pipeline, RefusesStagesThatTheConfigurationContradicts) {
     initialize(PipelineModule(tied_layers(), cross_entropy, 2), world, config);
     return "it was built";
   });
-  EXPECT_THAT(result.message, HasSubstr("num_stages 2 contradicts pipeline.stages 1 of the configuration"));
+  EXPECT_THAT(result.message, AllOf(HasSubstr("num_stages 2"), HasSubstr("pipeline.stages 1")));
 }
 
 TEST(Pipeline, RefusesAShorterMicroBatch) {
@@ -368,7 +368,7 @@ TEST(Pipeline, RefusesAShorterMicroBatch) {
     });
     return "it was trained";
   });
-  EXPECT_THAT(result.message, HasSubstr("was Float [4, 6] and is now Float [3, 6]; micro batches of a pipeline"));
+  EXPECT_THAT(result.message, AllOf(HasSubstr("Float [4, 6]"), HasSubstr("Float [3, 6]")));
 }
 
 TEST(Pipeline, RefusesWholeNumbersBetweenStagesAndTooManyStages) {
@@ -381,8 +381,8 @@ TEST(Pipeline, RefusesWholeNumbersBetweenStagesAndTooManyStages) {
       return "it was trained";
     });
   };
-  EXPECT_THAT(run(2).message, HasSubstr("a stage's output is Long [4]; between stages a tensor is floating-point"));
-  EXPECT_THAT(run(3).message, HasSubstr("pipeline.stages is 3: the model has 2 layers"));
+  EXPECT_THAT(run(2).message, AllOf(HasSubstr("Long [4]"), HasSubstr("floating-point")));
+  EXPECT_THAT(run(3).message, AllOf(HasSubstr("pipeline.stages is 3"), HasSubstr("2 layers")));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace dsat::trainer::testing {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -171,7 +172,7 @@ TEST(CheckpointTest, WhatCannotBeLoadedIsOneLineAndLeftAlone) {
   };
   const auto nothing = [](const fs::path&) {};
   const std::vector<Damage> damages = {
-      {"truncated shard", truncate("rank_00001.ckpt", 5000), kGpt, "rank_00001.ckpt is truncated: it has 5000 of "},
+      {"truncated shard", truncate("rank_00001.ckpt", 5000), kGpt, "rank_00001.ckpt is truncated"},
       {"truncated description", truncate("checkpoint.json", 20), kGpt, "checkpoint.json is truncated"},
       {"two other bytes",
        [](const fs::path& f) {
@@ -182,7 +183,7 @@ TEST(CheckpointTest, WhatCannotBeLoadedIsOneLineAndLeftAlone) {
          file.seekp(middle);
          file.put(other).put('\x7f');
        },
-       kGpt, "rank_00000.ckpt is damaged: its values have another checksum than when they were saved"},
+       kGpt, "rank_00000.ckpt is damaged"},
       {"missing rank", [](const fs::path& f) { fs::remove(f / "rank_00000.ckpt"); }, kGpt,
        "rank_00000.ckpt is missing"},
       {"other version",
@@ -192,11 +193,11 @@ TEST(CheckpointTest, WhatCannotBeLoadedIsOneLineAndLeftAlone) {
          json["version"] = 9;
          std::ofstream(f / "checkpoint.json") << json.dump();
        },
-       kGpt, "has version 9 of the checkpoint format; this program reads version 1"},
+       kGpt, "version 9"},
       {"other model", nothing, "--model gpt --layers 2 --hidden 32 --heads 2 --seq 16 --vocab 65",
-       "is of another model: parameter layer0.tokens is [64,32] there and [65,32] here"},
+       "layer0.tokens is [64,32]"},
       {"longer model", nothing, "--model gpt --layers 3 --hidden 32 --heads 2 --seq 16 --vocab 64",
-       "is of another model: parameter layer3.attention_norm.bias is missing there and [32] here"},
+       "layer3.attention_norm.bias is missing"},
   };
   Training training;
   ASSERT_EQ(training.run(config(1, 1), kGpt + " --ranks 2 --steps 2").status, 0);
@@ -220,7 +221,7 @@ TEST(CheckpointTest, AnotherOptimizerIsRefused) {
   Json sgd = config(0, 1);
   sgd["optimizer"] = {{"type", "SGD"}, {"params", {{"lr", 0.1}}}};
   EXPECT_THAT(training.run(sgd, kGpt + " --steps 4").last_error_line(),
-              HasSubstr("was trained with Adam; this run uses SGD"));
+              AllOf(HasSubstr("with Adam"), HasSubstr("SGD")));
 }
 
 TEST(CheckpointTest, AFolderThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {
@@ -229,8 +230,7 @@ TEST(CheckpointTest, AFolderThatCannotBeWrittenIsRefusedBeforeTheFirstStep) {
   const Ended ended = training.run(config(0, 1), kGpt + " --ranks 2 --steps 1");
   EXPECT_EQ(ended.status, 2);
   EXPECT_EQ(ended.out, "");
-  EXPECT_THAT(ended.last_error_line(),
-              HasSubstr("--checkpoint-dir " + training.dir().string() + ": the folder cannot"));
+  EXPECT_THAT(ended.last_error_line(), HasSubstr("--checkpoint-dir " + training.dir().string()));
 }
 
 TEST(CheckpointTest, WithoutTheFileThatNamesItTheLastOneIsGoneOnFrom) {
@@ -241,7 +241,7 @@ TEST(CheckpointTest, WithoutTheFileThatNamesItTheLastOneIsGoneOnFrom) {
   fs::create_directory(training.dir() / "step99");  // of nothing whole
   const Ended ended = training.run(c, kGpt + " --ranks 2 --steps 12");
   EXPECT_EQ(ended.status, 0);
-  EXPECT_THAT(ended.err, HasSubstr("latest is missing: going on from step10, the last checkpoint there\n"));
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("latest is missing"), HasSubstr("step10")));
   EXPECT_THAT(ended.out, HasSubstr("step 11/12"));
   EXPECT_THAT(ended.out, Not(HasSubstr("step 10/12")));
   EXPECT_EQ(training.latest(), "step12\n");
@@ -252,8 +252,7 @@ TEST(CheckpointTest, ACheckpointThatHasAllStepsLeavesNothingToTrain) {
   ASSERT_EQ(training.run(config(0, 1), kGpt + " --steps 3").status, 0);
   const Ended ended = training.run(config(0, 1), kGpt + " --steps 2");
   EXPECT_EQ(ended.status, 0);
-  EXPECT_EQ(ended.out, "nothing is left to train: the checkpoint in " + training.dir().string() +
-                           " has made 3 steps of 2; raise --steps\n");
+  EXPECT_THAT(ended.out, AllOf(HasSubstr(training.dir().string()), HasSubstr("3 steps of 2"), HasSubstr("--steps")));
 }
 
 // What a save that was killed leaves is neither loaded nor in the way.

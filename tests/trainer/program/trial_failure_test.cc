@@ -13,6 +13,7 @@
 namespace dsat::trainer::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
@@ -71,7 +72,7 @@ TEST(FailureTest, ARankThatIsKilledEndsTheOthers) {
   ::kill(trial.ranks()[1], SIGKILL);
   const Ended ended = trial.wait();
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.last_error_line(), HasSubstr("rank 1 was killed by signal 9"));
+  EXPECT_THAT(ended.last_error_line(), AllOf(HasSubstr("rank 1"), HasSubstr("signal 9")));
   for (const pid_t rank : trial.ranks()) EXPECT_FALSE(is_running(rank));
 }
 
@@ -80,7 +81,7 @@ TEST(FailureTest, ARankThatIsStoppedEndsTheOthers) {
   ::kill(trial.ranks()[1], SIGSTOP);
   const Ended ended = trial.wait();
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.last_error_line(), HasSubstr("rank 1 has given no sign of life"));
+  EXPECT_THAT(ended.last_error_line(), AllOf(HasSubstr("rank 1"), HasSubstr("no sign")));
   for (const pid_t rank : trial.ranks()) EXPECT_FALSE(is_running(rank));
 }
 
@@ -125,7 +126,7 @@ TEST(FailureTest, APortInUseIsNamed) {
   const Ended ended = program.run(kGpt, {"MASTER_PORT=" + std::to_string(ntohs(address.sin6_port))});
   ::close(fd);
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.last_error_line(), HasSubstr("Address already in use (EADDRINUSE)"));
+  EXPECT_THAT(ended.last_error_line(), HasSubstr("EADDRINUSE"));
 }
 
 TEST(FailureTest, AFolderThatIsNotThereIsNotMade) {
@@ -134,7 +135,7 @@ TEST(FailureTest, AFolderThatIsNotThereIsNotMade) {
       {"enabled": true, "start_profile_step": 0, "end_profile_step": 0, "metric_path": "/nowhere/m.json"}})");
   const Ended ended = program.run("--model mlp --layers 1 --hidden 8 --ranks 2");
   EXPECT_EQ(ended.status, 1);
-  EXPECT_THAT(ended.last_error_line(), HasSubstr("cannot write /nowhere/m.json: No such file or directory"));
+  EXPECT_THAT(ended.last_error_line(), HasSubstr("/nowhere/m.json: No such file"));
 }
 
 class UsageTest : public ::testing::TestWithParam<BadInput> {};
@@ -144,7 +145,7 @@ TEST_P(UsageTest, IsRefusedInOneLineBeforeAnythingRuns) { expect_refused(GetPara
 constexpr const char* kGood = R"({"train_micro_batch_size_per_gpu": 1})";
 
 INSTANTIATE_TEST_SUITE_P(Inputs, UsageTest,
-                         ::testing::Values(BadInput{"--model bert", kGood, "--model bert: choose gpt, resnet or mlp"},
+                         ::testing::Values(BadInput{"--model bert", kGood, "--model bert: choose"},
                                            BadInput{"--ranks 2 --frobnicate", kGood, "unknown argument '--frobnicate'"},
                                            BadInput{"--ranks 2",
                                                     R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2})",

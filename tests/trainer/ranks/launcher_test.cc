@@ -10,6 +10,7 @@
 namespace dsat::trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // Ends only when it is killed.
@@ -58,23 +59,23 @@ TEST(LauncherTest, ASignalAndAStatusAreCauses) {
     if (rank == 1) ::raise(SIGABRT);  // a sanitizer would report SIGSEGV and exit
     hang();
   });
-  EXPECT_THAT(killed.message, HasSubstr("rank 1 was killed by signal 6"));
+  EXPECT_THAT(killed.message, AllOf(HasSubstr("rank 1"), HasSubstr("signal 6")));
   const RankResult left = launch(2, [](int rank) -> RankResult {
     if (rank == 0) ::_exit(7);
     hang();
   });
-  EXPECT_EQ(left.message, "rank 0 ended with status 7");
+  EXPECT_THAT(left.message, AllOf(HasSubstr("rank 0"), HasSubstr("status 7")));
 }
 
 TEST(LauncherTest, AStatusOf0BeforeTheBodyReturnsIsAFailure) {
   const RankResult all = launch(2, [](int) -> RankResult { ::_exit(0); });
   EXPECT_EQ(all.kind, FailureKind::error);
-  EXPECT_THAT(all.message, HasSubstr("ended with status 0 in the middle of its training"));
+  EXPECT_THAT(all.message, HasSubstr("status 0"));
   const RankResult one = launch(2, [](int rank) -> RankResult {
     if (rank == 1) ::_exit(0);
     return {FailureKind::peer_lost, "lost"};
   });
-  EXPECT_THAT(one.message, HasSubstr("rank 1 ended with status 0"));
+  EXPECT_THAT(one.message, AllOf(HasSubstr("rank 1"), HasSubstr("status 0")));
 }
 
 // A program that a rank starts inherits its pipe to the launcher. This one outlives the launch.

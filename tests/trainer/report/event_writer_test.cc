@@ -176,7 +176,7 @@ TEST_F(EventWriterTest, RefusesHistogramsOfNothing) {
   const auto complaint = [&](const at::Tensor& values) {
     return error_of([&] { writer.add_histogram("w", values, 0); });
   };
-  EXPECT_THAT(complaint(at::zeros({0})), HasSubstr("add_histogram 'w': there are no real numbers"));
+  EXPECT_THAT(complaint(at::zeros({0})), AllOf(HasSubstr("add_histogram 'w'"), HasSubstr("no real numbers")));
   EXPECT_THAT(complaint(at::Tensor()), HasSubstr("no real numbers"));
   EXPECT_THAT(complaint(at::full({2}, std::nan(""))), HasSubstr("NaN or infinity"));
   EXPECT_THAT(error_of([&] { writer.add_histogram("w", at::zeros({1}), 0, 0); }), HasSubstr("0 bins"));

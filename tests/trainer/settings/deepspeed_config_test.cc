@@ -56,7 +56,7 @@ TEST(ReconcileSizes, NamesBothSides) {
       [] {
         reconcile_sizes({{"resources", {{"slots_per_trial", 4}}}}, {8, 2, 2, 2, 2});
       },
-      ThrowsMessage<Error>(AllOf(HasSubstr("slots_per_trial is 4"), HasSubstr("world size is 2"))));
+      ThrowsMessage<Error>(AllOf(HasSubstr("slots_per_trial is 4"), HasSubstr("size is 2"))));
   EXPECT_THAT(
       [] {
         reconcile_sizes({{"hyperparameters", {{"data_parallel_world_size", "2"}}}}, {8, 2, 2, 2, 2});

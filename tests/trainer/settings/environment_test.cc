@@ -13,6 +13,7 @@
 namespace dsat::trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class EnvironmentTest : public ::testing::Test {
@@ -62,16 +63,16 @@ TEST_F(EnvironmentTest, ARankIsPlacedByItsLauncher) {
 
 TEST_F(EnvironmentTest, ContradictionsAreNamed) {
   set("RANK", "2");
-  EXPECT_THAT(error_of(0), HasSubstr("RANK is set but WORLD_SIZE is not"));
+  EXPECT_THAT(error_of(0), HasSubstr("WORLD_SIZE is not"));
   set("WORLD_SIZE", "2");
-  EXPECT_THAT(error_of(0), HasSubstr("RANK=2 is not below WORLD_SIZE=2"));
+  EXPECT_THAT(error_of(0), AllOf(HasSubstr("RANK=2"), HasSubstr("WORLD_SIZE=2")));
   set("RANK", "0");
   EXPECT_THAT(error_of(0), HasSubstr("MASTER_PORT is not"));
-  EXPECT_THAT(error_of(4), HasSubstr("--ranks 4 contradicts WORLD_SIZE=2"));
+  EXPECT_THAT(error_of(4), AllOf(HasSubstr("--ranks 4"), HasSubstr("WORLD_SIZE=2")));
   set("MASTER_PORT", "http");
-  EXPECT_THAT(error_of(0), HasSubstr("MASTER_PORT=http: expected an integer"));
+  EXPECT_THAT(error_of(0), HasSubstr("MASTER_PORT=http: "));
   set("MASTER_PORT", "70000");
-  EXPECT_THAT(error_of(0), HasSubstr("from 1 to 65535"));
+  EXPECT_THAT(error_of(0), HasSubstr("to 65535"));
 }
 
 TEST_F(EnvironmentTest, ALimitOfTheAddressSpaceThatLeavesNoRoomIsNamed) {
@@ -81,7 +82,8 @@ TEST_F(EnvironmentTest, ALimitOfTheAddressSpaceThatLeavesNoRoomIsNamed) {
     require_address_space(900'000'000, 700'000'000);
     ADD_FAILURE() << "accepted";
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("ulimit -v is 900 MB: LibTorch alone maps 700 MB, and a rank needs 512 MB"));
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("ulimit -v"), HasSubstr("900 MB"), HasSubstr("700 MB"), HasSubstr("512 MB")));
   }
 }
 

@@ -18,6 +18,7 @@
 namespace dsat::trainer {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
@@ -90,7 +91,7 @@ TEST(BatchIterator, EndsWithThePassUnlessItRepeats) {
   BatchIterator iterator(loader, {}, /*repeat=*/false);
   iterator.next();
   iterator.next();
-  EXPECT_THAT([&] { iterator.next(); }, ThrowsMessage<Error>(HasSubstr("at its end after 2")));
+  EXPECT_THAT([&] { iterator.next(); }, ThrowsMessage<Error>(HasSubstr("after 2")));
   EXPECT_EQ(iterator.taken(), 2);
 }
 
@@ -107,7 +108,7 @@ TEST(DataLoader, RefusesWhatMakesNoBatches) {
       [] {
         DataLoader(numbers(3), 2, false, true).length({0, 2, 0});
       },
-      ThrowsMessage<Error>(HasSubstr("3 samples are fewer than a micro batch of 2 on each of 2 ranks")));
+      ThrowsMessage<Error>(AllOf(HasSubstr("3 samples"), HasSubstr("micro batch of 2"), HasSubstr("2 ranks"))));
 }
 
 DataLoaderOptions sampled_by(std::shared_ptr<const Sampler> sampler) {
@@ -148,13 +149,13 @@ TEST(DataLoader, RefusesWhatASamplerMustNotGive) {
     DataLoader loader(numbers(4), 1, sampled_by(std::make_shared<Wrong>(std::move(given))));
     return error_of([&] { loader.pass({}, 0, 0); });
   };
-  EXPECT_THAT(complaint({0, 1}), HasSubstr("the sampler gave 2 indices for a pass, but its size() is 3"));
-  EXPECT_THAT(complaint({0, 1, 4}), HasSubstr("the index 4, but the data set has 4 samples: 0 to 3"));
+  EXPECT_THAT(complaint({0, 1}), AllOf(HasSubstr("2 indices"), HasSubstr("size() is 3")));
+  EXPECT_THAT(complaint({0, 1, 4}), AllOf(HasSubstr("the index 4"), HasSubstr("4 samples")));
   DataLoaderOptions both = sampled_by(std::make_shared<RandomSampler>(4));
   both.shuffle = true;
-  EXPECT_THAT(error_of([&] { DataLoader(numbers(4), 1, both); }), HasSubstr("give one of them"));
-  EXPECT_THAT(error_of([] { WeightedRandomSampler({1, -1}, 2); }), HasSubstr("a weight is -1"));
-  EXPECT_THAT(error_of([] { WeightedRandomSampler({0, 0}, 2); }), HasSubstr("no sum above 0"));
+  EXPECT_THAT(error_of([&] { DataLoader(numbers(4), 1, both); }), HasSubstr("give one"));
+  EXPECT_THAT(error_of([] { WeightedRandomSampler({1, -1}, 2); }), HasSubstr("weight is -1"));
+  EXPECT_THAT(error_of([] { WeightedRandomSampler({0, 0}, 2); }), HasSubstr("above 0"));
 }
 
 // Samples of different lengths: sample i has i + 1 elements.
@@ -225,7 +226,7 @@ TEST(DataLoader, AnErrorOfAWorkerComesInItsBatchsPlace) {
   DataLoader loader(std::make_shared<Watched>(3), 1, options);
   BatchIterator iterator(loader, {}, /*repeat=*/false);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(iterator.next().at(0).item<int64_t>(), i);
-  EXPECT_THAT([&] { iterator.next(); }, ThrowsMessage<Error>(HasSubstr("sample 3 is gone")));
+  EXPECT_THAT([&] { iterator.next(); }, ThrowsMessage<Error>(HasSubstr("sample 3")));
 }
 
 TEST(TensorDataset, RefusesTensorsOfDifferentLengths) {
@@ -233,7 +234,7 @@ TEST(TensorDataset, RefusesTensorsOfDifferentLengths) {
       [] {
         TensorDataset({at::zeros({3}), at::zeros({2, 2})});
       },
-      ThrowsMessage<Error>(HasSubstr("tensor 1 has 2 samples, tensor 0 has 3")));
+      ThrowsMessage<Error>(AllOf(HasSubstr("tensor 1 has 2"), HasSubstr("tensor 0 has 3"))));
   EXPECT_THROW(TensorDataset({}), Error);
   EXPECT_THROW(TensorDataset({at::zeros({})}), Error);
 }

@@ -58,13 +58,11 @@ struct Fate {
 
 // All at a time: most of it is waiting.
 TEST(PeersTest, EndWithTheCauseWhateverBecomesOfOne) {
-  Fate fates[] = {
-      {"meet", SIGKILL, 0, "rank 0 has ended without a word: killed", nullptr},
-      {"meet", SIGKILL, 1, "rank 1 has ended without a word: killed", nullptr},
-      {"meet", SIGSTOP, 0, "rank 0 has given no sign of life", nullptr},
-      {"meet", SIGSTOP, 1, "rank 1 has given no sign of life", nullptr},
-      {"hang", 0, -1, "no rank has done anything for 8 s: rank 0 is in the sum of a, rank 1 is in the gathering of b",
-       nullptr}};
+  Fate fates[] = {{"meet", SIGKILL, 0, "rank 0 has ended", nullptr},
+                  {"meet", SIGKILL, 1, "rank 1 has ended", nullptr},
+                  {"meet", SIGSTOP, 0, "rank 0 has given", nullptr},
+                  {"meet", SIGSTOP, 1, "rank 1 has given", nullptr},
+                  {"hang", 0, -1, "for 8 s: rank 0 is in the sum of a, rank 1 is in the gathering of b", nullptr}};
   Group patient("compute");
   for (Fate& fate : fates) fate.group = std::make_unique<Group>(fate.what);
   for (const Fate& fate : fates) {

@@ -15,6 +15,7 @@ namespace dsat::trainer {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class RankWatchTest : public ::testing::Test {
@@ -48,7 +49,7 @@ TEST_F(RankWatchTest, AHourOfSlowWorkIsLeftAlone) {
 TEST_F(RankWatchTest, ARankThatIsSilentIsNamed) {
   pass(seconds(20), 900000, 900000);
   const auto begin = now_;
-  EXPECT_THAT(pass(seconds(30), 900000, 0, true).value_or(""), HasSubstr("rank 1 has given no sign of life"));
+  EXPECT_THAT(pass(seconds(30), 900000, 0, true).value_or(""), AllOf(HasSubstr("rank 1"), HasSubstr("no sign")));
   EXPECT_LT(now_ - begin, seconds(8));
 }
 
@@ -68,7 +69,7 @@ TEST_F(RankWatchTest, ARankOutsideTheEngineIsGivenLonger) {
   beats_[0].waiting_in = "the gathering of a";
   EXPECT_EQ(pass(seconds(50), 200, 200), std::nullopt);
   EXPECT_THAT(pass(seconds(20), 200, 200).value_or(""),
-              HasSubstr("rank 0 is in the gathering of a, rank 1 is in nothing that the engine knows of"));
+              AllOf(HasSubstr("the gathering of a"), HasSubstr("rank 1 is in nothing")));
 }
 
 TEST_F(RankWatchTest, ARankThatWaitsForAChildProcessIsLeftAlone) {
