@@ -203,7 +203,7 @@ void search(const Trainer& trainer, Place place, Study& study) {
   for (int others = 1; others < 4; ++others) {
     place.stage = (place.stage + 1) % 4;
     const auto fit = dsat::cost::fit_memory(study.inputs, study.observations);
-    const auto sure = static_cast<int64_t>(dsat::cost::max_micro_batch(fit, setup_of(place, 1)).low);
+    const auto sure = static_cast<int64_t>(dsat::cost::micro_batch_ceiling(fit, setup_of(place, 1)).low);
     measure_at(trainer, place, std::max<int64_t>(1, sure), study);
   }
 }
@@ -228,7 +228,7 @@ std::string measured_at(const Study& study) {
 
 Case check(const Trainer& trainer, size_t knowledge, const Study& study, const Place& fitted, const Place& place) {
   const auto fit = dsat::cost::fit_memory(study.inputs, study.observations);
-  const dsat::cost::Interval ceiling = dsat::cost::max_micro_batch(fit, setup_of(place, 1));
+  const dsat::cost::Interval ceiling = dsat::cost::micro_batch_ceiling(fit, setup_of(place, 1));
   const int64_t largest = std::max<int64_t>(1, std::llround(ceiling.value));
   const dsat::cost::Interval predicted = dsat::cost::predict_peak(fit, setup_of(place, largest));
 
@@ -323,7 +323,7 @@ void time_decisions(int trials) {
   for (int i = 0; i < kRepeats; ++i) {
     window.add(observation(trials + i));
     const auto fit = dsat::cost::fit_memory(inputs, window.observations());
-    dsat::cost::max_micro_batch(fit, observation(i).setup);
+    dsat::cost::micro_batch_ceiling(fit, observation(i).setup);
   }
   const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - start;
   std::printf("| %d | %zu | %.0f |\n", trials, window.observations().size(), took.count() / kRepeats);

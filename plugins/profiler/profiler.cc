@@ -238,7 +238,7 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   int64_t micro_batch = micro_batches_->at(rank);
   // Divisors may lie far apart, with none in between. Then one step up is a second point too.
   if (micro_batch <= largest && !too_big && rank + 1 < micro_batches_->count()) {
-    const double most = std::max(cost::max_micro_batch(fit, here).value, 2.0 * kLeastSecond);
+    const double most = std::max(cost::micro_batch_ceiling(fit, here).value, 2.0 * kLeastSecond);
     if (static_cast<double>(micro_batches_->at(rank + 1)) <= most) micro_batch = micro_batches_->at(rank + 1);
   }
   const bool untried = micro_batch > largest && (!too_big || micro_batch < *too_big);
@@ -295,7 +295,7 @@ Json ModelProfiler::profile() const {
     const double states = cost::model_state_bytes(inputs_.size, smallest);
     profile["stages"].push_back({{"stage", stage},
                                  {"model_state_bytes", cost::to_json({states, states, states})},
-                                 {"max_micro_batch", cost::to_json(cost::max_micro_batch(fit, smallest))}});
+                                 {"max_micro_batch", cost::to_json(cost::micro_batch_ceiling(fit, smallest))}});
   }
   const auto pass_on = [&](const char* name) {
     if (const auto it = information_.find(name); it != information_.end()) profile[name] = whole(it->second);

@@ -219,7 +219,7 @@ void TrialHistory::bound(Ceiling& ceiling, const cost::Setup& setup) const {
 Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
   Ceiling ceiling;
   if (inputs_.device_memory_bytes) {
-    const cost::Interval model = cost::max_micro_batch(fit(), setup);
+    const cost::Interval model = cost::micro_batch_ceiling(fit(), setup);
     ceiling.certain = std::max(0.0, finite_or(model.low, 0));
     ceiling.likely = std::max(0.0, finite_or(model.value, kUnbounded));
     ceiling.possible = std::max(0.0, finite_or(model.high, kUnbounded));

@@ -54,7 +54,7 @@ class QuickProfile : public dsat::Profiler<QuickProfile> {
     const double states = dsat::cost::model_state_bytes(inputs_.size, setup);
     return {{"stage", stage},
             {"model_state_bytes", dsat::cost::to_json({states, states, states})},
-            {"max_micro_batch", dsat::cost::to_json(dsat::cost::max_micro_batch(fit, setup))}};
+            {"max_micro_batch", dsat::cost::to_json(dsat::cost::micro_batch_ceiling(fit, setup))}};
   }
 
   dsat::Study study_;

@@ -185,18 +185,6 @@ struct Read {
   }
 };
 
-void check_windows(const StudyOptions& options) {
-  if (options.max_micro_batch && *options.max_micro_batch < options.min_micro_batch) {
-    throw Error(fmt::format("--max-micro-batch {} is below --min-micro-batch {}: nothing is left to try",
-                            *options.max_micro_batch, options.min_micro_batch));
-  }
-  if (options.end_profile_step < options.start_profile_step) {
-    throw Error(
-        fmt::format("--end-profile-step {} lies before --start-profile-step {}: give a window of at least one step",
-                    options.end_profile_step, options.start_profile_step));
-  }
-}
-
 // Reads where trials run: on this machine, in a cluster, or in a simulation.
 void read_runner(const Values& values, StudyOptions& options) {
   const std::string runner = values.text("runner").value_or("");
@@ -248,7 +236,6 @@ void refuse_training() { throw Error("--run-full-experiment: a simulation has no
 StudyOptions study_options(const Values& values) {
   StudyOptions options;
   visit_groups(options, Read{values});
-  check_windows(options);
   if (const auto file = values.text("space")) options.space_file = *file;
   if (const auto file = values.text("ds-config")) options.ds_config = *file;
   if (const auto folder = values.text("output-dir")) options.output_dir = *folder;

@@ -48,7 +48,7 @@ std::optional<cost::Interval> MemoryEstimates::peak(const Json& config) const {
 std::optional<cost::Interval> MemoryEstimates::ceiling(const Json& config) const {
   if (!fit_ || !fit_->inputs.device_memory_bytes) return std::nullopt;
   try {
-    return cost::max_micro_batch(*fit_, setup_of(config));
+    return cost::micro_batch_ceiling(*fit_, setup_of(config));
   } catch (const std::exception&) {
     return std::nullopt;
   }

@@ -146,8 +146,9 @@ void check_numbers(const StudyOptions& o) {
   PluginProcesses::visit(o, CheckRange());
   if (!o.budget.empty()) parse_device_hours(o.budget);
   if (o.end_profile_step < o.start_profile_step) {
-    throw Error(fmt::format("--start-profile-step {} --end-profile-step {}: need 0 <= start <= end",
-                            o.start_profile_step, o.end_profile_step));
+    throw Error(
+        fmt::format("--end-profile-step {} lies before --start-profile-step {}: give a window of at least one step",
+                    o.end_profile_step, o.start_profile_step));
   }
   if (!(o.memory_margin >= 0 && o.memory_margin < 1)) {
     throw Error(fmt::format("--memory-margin {}: a share from 0 to below 1 is needed, as 0.05", o.memory_margin));

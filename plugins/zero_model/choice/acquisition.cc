@@ -46,7 +46,7 @@ bool better(const Proposal& a, const Proposal& b) {
 }
 
 bool Acquisition::is_excluded(const Point& point) const {
-  if (static_cast<double>(point.micro_batch) > point.arm->max_micro_batch) return true;
+  if (static_cast<double>(point.micro_batch) > point.arm->most_by_train_batch) return true;
   return surrogate_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
 }
 
@@ -71,7 +71,7 @@ const Arm* Acquisition::random_arm(const config::StageSpace& stage, Random& rand
   const auto smallest = static_cast<double>(space_.micro_batches().smallest());
   const Arm* arm = nullptr;
   // An arm without any possible micro batch is drawn again.
-  for (int draw = 0; draw < kDraws && (arm == nullptr || arm->max_micro_batch < smallest); ++draw) {
+  for (int draw = 0; draw < kDraws && (arm == nullptr || arm->most_by_train_batch < smallest); ++draw) {
     Configuration any{stage.stage, {}};
     for (const config::Axis& axis : stage.axes) any.choice.push_back(random.uniform_below(axis.values.size()));
     arm = space_.arm(any);
@@ -144,7 +144,7 @@ int64_t Acquisition::last_rank() const {
 // Gallops from `hint`, then bisects. This assumes that a larger micro batch is less likely to fit.
 int64_t Acquisition::top_rank(const Arm& arm, int64_t hint, double risk) const {
   const search::MicroBatches& batches = space_.micro_batches();
-  const int64_t last = std::min(last_rank(), batches.rank_at_or_below(arm.max_micro_batch));
+  const int64_t last = std::min(last_rank(), batches.rank_at_or_below(arm.most_by_train_batch));
   if (last < 0) return -1;
   const auto fits = [&](int64_t rank) { return surrogate_.expected_to_fit({&arm, batches.at(rank)}) >= 1 - risk; };
   int64_t low = -1, high = last + 1;

@@ -51,7 +51,7 @@ void Surrogate::learn(EndedTrial ended) {
   PointRecord& point = points_[ended.point];
   const bool refused = ended.outcome == Outcome::invalid_config;
   // A known bound of the micro batch explains the refusal, so no value is to blame.
-  if (refused && static_cast<double>(ended.point.micro_batch) > ended.point.arm->max_micro_batch) return;
+  if (refused && static_cast<double>(ended.point.micro_batch) > ended.point.arm->most_by_train_batch) return;
   refusals_.add(*ended.point.arm, refused);
   if (refused) {
     // A refusal is no run, and the models learn nothing. If no clash explains it, the micro batch counts as the cause.

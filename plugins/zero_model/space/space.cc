@@ -174,7 +174,7 @@ Arm ModelSpace::read(int stage, const Json& config) const {
   const Json* accumulation = config::find(config, config::kAccumulationKey);
   if (accumulation != nullptr && accumulation->is_number()) arm.accumulation = accumulation->get<double>();
   if (max_train_batch_size_) {
-    arm.max_micro_batch = std::floor(*max_train_batch_size_ / (arm.accumulation * arm.data_parallel_size));
+    arm.most_by_train_batch = std::floor(*max_train_batch_size_ / (arm.accumulation * arm.data_parallel_size));
   }
   const config::StageSpace* of = space_.stage(stage);
   for (const ModelAxis& axis : axes_) {

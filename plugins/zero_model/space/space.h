@@ -46,8 +46,8 @@ struct Arm {
   bool reduce_scatter = true;
   double accumulation = 1;
   double data_parallel_size = 1;
-  double max_micro_batch = std::numeric_limits<double>::infinity();     // by the study's bound of the train batch
-  double state_bytes = 0, buffer_bytes = 0, optional_buffer_bytes = 0;  // by the formulas of dsat::cost
+  double most_by_train_batch = std::numeric_limits<double>::infinity();  // by the study's bound of the train batch
+  double state_bytes = 0, buffer_bytes = 0, optional_buffer_bytes = 0;   // by the formulas of dsat::cost
   double optimizer_bytes = 0;       // the part of the states that an optimizer with fewer of them would not have
   std::vector<double> coordinates;  // of each axis; kAbsent where the stage does not have it
   std::string identity;             // of an arm outside the space

@@ -88,7 +88,7 @@ TEST(FitTest, ADeviceThatRunsOutEarlyLosesTheRestNotTheFit) {
   const MemoryFit fit = fit_memory(known, observations);
   EXPECT_LT(relative_error(fit.activation_bytes_per_sample, training.activation), 0.02);
   EXPECT_NEAR(fit.usable_share, 0.92, 0.02);
-  EXPECT_NEAR(max_micro_batch(fit, training.setup(3, 1)).value, training.max_micro_batch(3), 3)
+  EXPECT_NEAR(micro_batch_ceiling(fit, training.setup(3, 1)).value, training.max_micro_batch(3), 3)
       << "learnt at one stage, used at another";
 }
 
@@ -226,7 +226,7 @@ TEST(FitTest, SmallerOptimizerStatesThanAdamsDoNotTiltTheLine) {
   const MemoryFit fit = fit_memory(training.inputs(), observations);
   EXPECT_NEAR(fit.activation_bytes_per_sample, training.activation, 0.05 * training.activation);
   const double largest = (training.device - training.peak(training.setup(1, 1)) + missing) / training.activation + 1;
-  EXPECT_NEAR(max_micro_batch(fit, training.setup(1, 1)).value, largest, 0.05 * largest);
+  EXPECT_NEAR(micro_batch_ceiling(fit, training.setup(1, 1)).value, largest, 0.05 * largest);
 }
 
 TEST(FitTest, TheSameInputGivesTheSameAnswer) {

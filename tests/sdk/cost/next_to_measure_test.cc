@@ -113,7 +113,7 @@ TEST(NextToMeasureTest, ThreeTrialsAtOneStageFindTheCeilingsOfAllStagesAndSizesE
           setup.data_parallel_size = ranks;
           int64_t truth = 0;
           for (setup.micro_batch = 1; training.peak(setup) <= training.device; ++setup.micro_batch) ++truth;
-          const double predicted = max_micro_batch(fit, setup).value;
+          const double predicted = micro_batch_ceiling(fit, setup).value;
           EXPECT_NEAR(predicted, static_cast<double>(truth), 1) << activation << " " << stage << " " << other;
           exact += predicted == static_cast<double>(truth) ? 1 : 0;
           ++cases;

@@ -161,13 +161,6 @@ TEST(StudyOptions, BadValuesNameTheOption) {
   for (const Tokens& arguments : cases) EXPECT_THAT(refusal(arguments), HasSubstr(arguments[0])) << arguments[0];
 }
 
-TEST(StudyOptions, ContradictionsNameBothOptions) {
-  EXPECT_THAT(refusal({"--min-micro-batch", "8", "--max-micro-batch", "4"}),
-              HasSubstr("--max-micro-batch 4 is below --min-micro-batch 8"));
-  EXPECT_THAT(refusal({"--start-profile-step", "6"}),
-              HasSubstr("--end-profile-step 5 lies before --start-profile-step 6"));
-}
-
 TEST(StudyOptions, AnUnknownRunnerIsRefused) { EXPECT_THAT(refusal({"--runner", "kubernetes"}), HasSubstr("slurm")); }
 
 TEST(StudyOptions, ASimulationNeedsItsFileAndHasNothingToTrain) {

@@ -86,9 +86,9 @@ TEST(Surrogate, ARefusalByTheBoundOfTheTrainBatchBlamesNoValue) {
   const auto at = [&](size_t stages, int64_t micro_batch) {
     return zero_model::Point{space.arm(zero_model::Configuration{1, {stages}}), micro_batch};
   };
-  EXPECT_EQ(at(0, 1).arm->max_micro_batch, 16);
-  EXPECT_EQ(at(1, 1).arm->max_micro_batch, 4);
-  EXPECT_EQ(at(2, 1).arm->max_micro_batch, 8);
+  EXPECT_EQ(at(0, 1).arm->most_by_train_batch, 16);
+  EXPECT_EQ(at(1, 1).arm->most_by_train_batch, 4);
+  EXPECT_EQ(at(2, 1).arm->most_by_train_batch, 8);
   for (TrialId id = 0; id < 5; ++id) {
     surrogate.learn({id, at(1, static_cast<int64_t>(5 + id)), Outcome::invalid_config, {}, {}});
   }

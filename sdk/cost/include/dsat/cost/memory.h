@@ -99,7 +99,7 @@ double probability_of_fitting(const MemoryFit& fit, const Setup& setup);
 // kMicroBatchLimit: a sample costs nothing. If the device's memory is unknown, only observations count: the value is
 // the largest micro batch that fitted, or 0, and high is infinity if no trial ran out of memory.
 inline constexpr int64_t kMicroBatchLimit = 1'000'000'000;
-Interval max_micro_batch(const MemoryFit& fit, const Setup& setup);
+Interval micro_batch_ceiling(const MemoryFit& fit, const Setup& setup);
 
 // The micro batch of this setup whose trial improves the line most. `trials_left` includes this trial. The first trial
 // is at the start of the line, the second halfway to the ceiling, the third close below it. No micro batch is larger

@@ -12,7 +12,7 @@ TEST(MaxMicroBatchTest, TwoTrialsAtOneStageFindTheCeilingOfAll) {
   const FakeTraining training;
   const MemoryFit fit = fit_memory(training.inputs(), {training.trial(2, 8), training.trial(2, 16)});
   for (int stage = 0; stage <= 3; ++stage) {
-    const Interval ceiling = max_micro_batch(fit, training.setup(stage, 1));
+    const Interval ceiling = micro_batch_ceiling(fit, training.setup(stage, 1));
     const double truth = static_cast<double>(training.max_micro_batch(stage));
     EXPECT_NEAR(ceiling.value, truth, 2) << "stage " << stage;
     EXPECT_LE(ceiling.low, truth);
@@ -23,14 +23,15 @@ TEST(MaxMicroBatchTest, TwoTrialsAtOneStageFindTheCeilingOfAll) {
 TEST(MaxMicroBatchTest, TheMicroBatchOfTheSetupIsOfNoMatter) {
   const FakeTraining training;
   const MemoryFit fit = fit_memory(training.inputs(), {training.trial(2, 8)});
-  EXPECT_EQ(max_micro_batch(fit, training.setup(1, 1)).value, max_micro_batch(fit, training.setup(1, 77)).value);
+  EXPECT_EQ(micro_batch_ceiling(fit, training.setup(1, 1)).value,
+            micro_batch_ceiling(fit, training.setup(1, 77)).value);
 }
 
 TEST(MaxMicroBatchTest, TrialsOfTheSameSetupBoundIt) {
   const FakeTraining training;
   const int64_t truth = training.max_micro_batch(1);
   const MemoryFit fit = fit_memory(training.inputs(), {training.trial(1, truth), training.trial(1, truth + 1)});
-  const Interval ceiling = max_micro_batch(fit, training.setup(1, 1));
+  const Interval ceiling = micro_batch_ceiling(fit, training.setup(1, 1));
   EXPECT_EQ(ceiling.value, truth);
   EXPECT_EQ(ceiling.low, truth);
   EXPECT_EQ(ceiling.high, truth);
@@ -39,7 +40,7 @@ TEST(MaxMicroBatchTest, TrialsOfTheSameSetupBoundIt) {
 TEST(MaxMicroBatchTest, WhatFittedOutweighsAnOutOfMemoryTrialBelowIt) {
   const FakeTraining training;
   const MemoryFit fit = fit_memory(training.inputs(), {training.trial(1, 60), {training.setup(1, 40), true, {}}});
-  EXPECT_GE(max_micro_batch(fit, training.setup(1, 1)).value, 60);
+  EXPECT_GE(micro_batch_ceiling(fit, training.setup(1, 1)).value, 60);
   EXPECT_EQ(probability_of_fitting(fit, training.setup(1, 40)), 1);
   EXPECT_NEAR(fit.activation_bytes_per_sample, training.activation, 0.3 * training.activation);
 }
@@ -48,7 +49,7 @@ TEST(MaxMicroBatchTest, AModelThatDoesNotFitHasNone) {
   FakeTraining training;
   training.device = 50e6;
   const MemoryFit fit = fit_memory(training.inputs(), {});
-  const Interval ceiling = max_micro_batch(fit, training.setup(0, 1));
+  const Interval ceiling = micro_batch_ceiling(fit, training.setup(0, 1));
   EXPECT_EQ(ceiling.value, 0);
   EXPECT_EQ(ceiling.high, 0);
   EXPECT_LT(probability_of_fitting(fit, training.setup(0, 1)), 0.01);
@@ -57,14 +58,14 @@ TEST(MaxMicroBatchTest, AModelThatDoesNotFitHasNone) {
 TEST(MaxMicroBatchTest, OutOfMemoryAtOneLeavesNone) {
   const FakeTraining training;
   const MemoryFit fit = fit_memory(training.inputs(), {{training.setup(3, 1), true, {}}});
-  EXPECT_EQ(max_micro_batch(fit, training.setup(3, 1)).high, 0);
+  EXPECT_EQ(micro_batch_ceiling(fit, training.setup(3, 1)).high, 0);
 }
 
 TEST(MaxMicroBatchTest, SamplesThatCostNothingMeetTheLimit) {
   FakeTraining training;
   training.activation = 0;
   const MemoryFit fit = fit_memory(training.inputs(), {training.trial(1, 2), training.trial(1, 1000)});
-  const Interval ceiling = max_micro_batch(fit, training.setup(1, 1));
+  const Interval ceiling = micro_batch_ceiling(fit, training.setup(1, 1));
   EXPECT_GE(ceiling.value, 1000);
   EXPECT_LE(ceiling.value, static_cast<double>(kMicroBatchLimit));
   EXPECT_TRUE(std::isfinite(ceiling.high));
@@ -76,11 +77,11 @@ TEST(MaxMicroBatchTest, WithoutADeviceMemoryOnlyTrialsBoundIt) {
   inputs.device_memory_bytes.reset();
   const cost::Setup asked = training.setup(1, 1);
 
-  Interval ceiling = max_micro_batch(fit_memory(inputs, {}), asked);
+  Interval ceiling = micro_batch_ceiling(fit_memory(inputs, {}), asked);
   EXPECT_EQ(ceiling.value, 0);
   EXPECT_TRUE(std::isinf(ceiling.high));
 
-  ceiling = max_micro_batch(fit_memory(inputs, {training.trial(1, 8), {training.setup(1, 32), true, {}}}), asked);
+  ceiling = micro_batch_ceiling(fit_memory(inputs, {training.trial(1, 8), {training.setup(1, 32), true, {}}}), asked);
   EXPECT_EQ(ceiling.value, 8);
   EXPECT_EQ(ceiling.low, 8);
   EXPECT_EQ(ceiling.high, 31);

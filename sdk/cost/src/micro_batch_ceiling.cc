@@ -165,7 +165,7 @@ double probability_of_fitting(const MemoryFit& fit, const Setup& setup) {
   return normal_cdf(-shortage.mean / deviation);
 }
 
-Interval max_micro_batch(const MemoryFit& fit, const Setup& setup) {
+Interval micro_batch_ceiling(const MemoryFit& fit, const Setup& setup) {
   const Seen seen = seen_of(fit, setup);
   Interval result{static_cast<double>(seen.fitted), static_cast<double>(seen.fitted), kInfinity};
   if (fit.inputs.device_memory_bytes) {
@@ -192,7 +192,7 @@ int64_t next_to_measure(const MemoryFit& fit, const Setup& setup, int64_t trials
   constexpr double kLongestJump = 16;  // if no trial of this setup has a measured peak: one forward is weak evidence
   const Seen seen = seen_of(fit, setup);
   const auto fitted = static_cast<double>(seen.fitted);
-  const Interval ceiling = max_micro_batch(fit, setup);
+  const Interval ceiling = micro_batch_ceiling(fit, setup);
   double wanted = kLineBegins;
   if (fitted == 0 && seen.smallest_out_of_memory) {
     wanted = static_cast<double>(*seen.smallest_out_of_memory - 1) / 2;
