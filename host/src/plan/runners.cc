@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "dsat/base/shell.h"
+#include "local/local_engine.h"
 #include "prefix/prefix_engine.h"
-#include "runner/local_engine.h"
 #include "runner/preflight.h"
 #include "runner/python_package.h"
 #include "runner/trial_runner.h"

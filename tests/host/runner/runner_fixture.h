@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "host/runner/support.h"
-#include "runner/local_engine.h"
+#include "local/local_engine.h"
 #include "runner/trial_runner.h"
 
 namespace dsat::host {

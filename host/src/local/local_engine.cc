@@ -1,7 +1,7 @@
 // Starts dsat-launch in a trial's folder and signals it. dsat-launch ends when the whole process tree has ended. If
 // dsat-launch does not end a trial, it gets SIGCONT, then this engine kills the trial's processes, and at last the
 // trial is abandoned.
-#include "runner/local_engine.h"
+#include "local/local_engine.h"
 
 #include <fmt/format.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // Processes of a trial that lost their dsat-launch: found by mark, by session, by parent; killed and reaped.
-#include "runner/trial_processes.h"
+#include "local/trial_processes.h"
 
 #include <gmock/gmock.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // Reads in /proc each process's parent, session and state (stat) and its mark (environ). Then adds children of the
 // trial's processes until there are no more.
-#include "runner/trial_processes.h"
+#include "local/trial_processes.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
 // which is a subreaper while trials run. If the host did not start such a child and it is not in the host's session, it
 // belongs to a trial whose dsat-launch is dead. Threading: control thread. Errors: none; a process that cannot be read
 // does not belong.
-#ifndef DSAT_HOST_RUNNER_TRIAL_PROCESSES_H_
-#define DSAT_HOST_RUNNER_TRIAL_PROCESSES_H_
+#ifndef DSAT_HOST_LOCAL_TRIAL_PROCESSES_H_
+#define DSAT_HOST_LOCAL_TRIAL_PROCESSES_H_
 
 #include <sys/types.h>
 
@@ -77,4 +77,4 @@ class Subreaper {
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_RUNNER_TRIAL_PROCESSES_H_
+#endif  // DSAT_HOST_LOCAL_TRIAL_PROCESSES_H_

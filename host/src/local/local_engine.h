@@ -5,8 +5,8 @@
 // cannot be ended, because the kernel holds a process (state D), is abandoned: on_ended reports it, and its slots stay
 // in use until the processes are gone. Threading: control thread only. Ownership: the destructor kills running trials
 // and waits for them, up to a limit.
-#ifndef DSAT_HOST_RUNNER_LOCAL_ENGINE_H_
-#define DSAT_HOST_RUNNER_LOCAL_ENGINE_H_
+#ifndef DSAT_HOST_LOCAL_LOCAL_ENGINE_H_
+#define DSAT_HOST_LOCAL_LOCAL_ENGINE_H_
 
 #include <chrono>
 #include <filesystem>
@@ -17,9 +17,9 @@
 
 #include "base/event_loop.h"
 #include "base/subprocess.h"
+#include "local/trial_processes.h"
 #include "runner/background_commands.h"
 #include "runner/engine.h"
-#include "runner/trial_processes.h"
 
 namespace dsat::host {
 
@@ -84,4 +84,4 @@ class LocalEngine : public Engine {
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_RUNNER_LOCAL_ENGINE_H_
+#endif  // DSAT_HOST_LOCAL_LOCAL_ENGINE_H_

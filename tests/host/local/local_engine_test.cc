@@ -1,5 +1,5 @@
 // Trials as real processes: results, failures, time limits, stops, and nothing that is left running.
-#include "runner/local_engine.h"
+#include "local/local_engine.h"
 
 #include <gmock/gmock.h>
 
