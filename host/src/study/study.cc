@@ -67,7 +67,7 @@ std::optional<EndToEnd> end_to_end_of_study(const fs::path& dir) {
   return facts.ok() ? facts->end_to_end : std::nullopt;
 }
 
-// What would make a study that has ended go on.
+// The options that would make an ended study go on.
 std::string what_next(const StudyRecord& record, const Plan& plan, double spent_hours, bool spent, bool lacked_time) {
   if (spent) {  // no other option helps: the budget would end the study again
     return fmt::format("this study has ended: its budget is spent; a --budget above {}gpuh takes it up again",

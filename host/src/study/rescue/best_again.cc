@@ -1,4 +1,4 @@
-// Reads plan and trials from the journal, chooses as the study did, and writes the files through the same Results.
+// Reads plan and trials from the journal, chooses as the study did, and writes the files through Results.
 #include "study/rescue/best_again.h"
 
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ BestRecord best_of_trial(const std::vector<Trial>& trials, uint64_t id, const st
   return {id, best_config(record.config), record.metrics, config::number_at(record.metrics, metric).value_or(0), ""};
 }
 
-// As the study last had it; where that row is empty or damaged, by its rules.
+// The best in the journal; if that row is empty or damaged, the best by the study's rules.
 BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, const Plan& plan) {
   const Json stored = journal.meta("best").value_or(Json());
   try {
@@ -72,7 +72,7 @@ std::string command_for(Plan plan, const Json& config, bool writes) {
         {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
     return best_command(plan, command, config, writes);
   } catch (const Error&) {
-    return "";  // its script is gone: the configuration is what matters
+    return "";  // the script is gone; the configuration is worth showing
   }
 }
 
@@ -96,7 +96,7 @@ BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial, bool
   const std::optional<BestRecord> best = output.best;
   try {
     output.written = results.write_best({plan, trials, profile, best, plan.device_memory_bytes, "", nullptr});
-  } catch (const Error& error) {  // what was found is there all the same
+  } catch (const Error& error) {  // the caller still gets the best
     output.why_not_written = error.what();
   }
   return output;

@@ -1,4 +1,4 @@
-// The files of the best, written again from the journal: after a crash, or where a study was moved.
+// The files of the best, written again from the journal: after a crash, or after a study was moved.
 //
 // Threading: one call at a time for a folder. Errors: dsat::Error.
 #ifndef DSAT_HOST_STUDY_RESCUE_BEST_AGAIN_H_
@@ -12,7 +12,7 @@
 
 namespace dsat::host {
 
-// The best, or the trial of that id. Without `writes` nothing is written: a host works on the study.
+// The best, or the configuration of `trial`. `writes`: false, and nothing is written, while a host works on the study.
 BestOutput best_again(const std::filesystem::path& dir, std::optional<uint64_t> trial, bool writes);
 
 }  // namespace dsat::host

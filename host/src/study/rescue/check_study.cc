@@ -1,5 +1,5 @@
-// Reads what a journal still gives, and its plan from the copy where that is lost; the repair writes a new one beside
-// it, keeps a copy of the damaged file, and puts the new one in its place by a rename.
+// Checks and repairs a journal. A lost plan is read from its copy. The repair keeps a copy of the damaged file, writes
+// a new journal beside it, and renames the new one into its place.
 #include <fmt/format.h>
 
 #include <map>
@@ -27,7 +27,7 @@ constexpr size_t kMostFindings = 20;  // a person reads no more
 
 using Meta = std::map<std::string, Json>;
 
-// What a resume could not read of a row of meta; empty: nothing.
+// The reason why a resume could not read a row of meta; empty: it could.
 std::string wrong_with(const std::string& key, const Meta& meta) {
   const auto row = meta.find(key);
   if (row == meta.end()) return key == "plan" || key == "schema" ? "the " + key + " is lost" : "";
@@ -57,7 +57,7 @@ void check_meta(const Meta& meta, std::vector<std::string>& findings) {
   }
 }
 
-// Rows that cannot be read are those of the copy, or go: a resume does without any but the plan.
+// Rows that cannot be read are taken from the copy or dropped, since a resume needs none but the plan.
 void mend_meta(const fs::path& dir, Meta& meta, std::vector<std::string>& mended) {
   const Meta copy = read_plan_copy(dir);
   const auto take = [&](const std::string& key) {
@@ -113,14 +113,14 @@ CheckReport findings_of(Journal& journal, const Journal::Salvaged& found) {
   return report;
 }
 
-// The copies of before keep their names.
+// Earlier copies keep their names.
 fs::path keep_copy(const fs::path& dir) {
   const fs::path file = dir / "dsat.db";
   int number = 1;
   fs::path copy = dir / "dsat.db.damaged-1";
   while (fs::exists(copy)) copy = dir / fmt::format("dsat.db.damaged-{}", ++number);
   fs::copy_file(file, copy);
-  // What the log holds belongs to the file.
+  // The log holds a part of the journal.
   if (fs::exists(dir / "dsat.db-wal")) fs::copy_file(dir / "dsat.db-wal", copy.string() + "-wal");
   return copy;
 }
@@ -129,7 +129,7 @@ void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows&
   for (const char* key : {"plan", "settings", "max_trials", "restarts", "infrastructure_reruns", kSpentDeviceHours}) {
     if (const auto at = found.meta.find(key); at != found.meta.end()) fresh.put_meta(key, at->second);
   }
-  // Where the row of what was spent is lost, it is summed anew from the trials that are left.
+  // A lost sum of device hours is made anew from the trials that are left.
   if (found.meta.count(kSpentDeviceHours) == 0) fresh.put_meta(kSpentDeviceHours, device_hours(rows.trials));
   fresh.put_meta("searches", searches.to_json());
   for (const Trial& trial : rows.trials) fresh.put_trial(trial);
@@ -144,8 +144,7 @@ void write_rows(Journal& fresh, const Journal::Salvaged& found, const SoundRows&
   fresh.put_meta(kTrustsFolders, true);
 }
 
-// With the plan at hand even a journal whose tables cannot be read is mended: what was measured lies in the trials'
-// folders.
+// With a copy of the plan even unreadable tables can be mended, since the trials' folders hold the measurements.
 std::unique_ptr<Journal> open_damaged(const fs::path& dir) {
   if (!read_plan_copy(dir).empty()) return Journal::open(dir, Journal::Mode::damaged);
   try {

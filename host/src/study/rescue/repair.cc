@@ -1,4 +1,4 @@
-// Gaps are filled first, then the events are cut as often as a comparison of the rows still finds something.
+// Repairs the rows: fills gaps in the trials first, then cuts events until trials and events fit together.
 #include "study/rescue/repair.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ Trial lost_trial(uint64_t id, Phase phase) {
   return trial;
 }
 
-// By id without a gap; a row whose id another row has is dropped.
+// The trials by id, without a gap. A second row with the same id is dropped.
 std::vector<Trial> without_gaps(std::vector<Trial> read, std::set<uint64_t>& lost, std::vector<std::string>& mended) {
   constexpr uint64_t kLargestGap = 100'000;  // a larger one is a damaged id
   std::vector<Trial> trials;
@@ -53,8 +53,8 @@ void cut(SoundRows& rows, size_t first) {
   rows.events.resize(first);
 }
 
-// Trials whose end their strategy has not received by the events that are left receive it again, those that nobody
-// asks for any more are history.
+// The end of a trial is delivered again if the events that are left do not have it. A trial that none of these events
+// asks for is closed.
 void fit_trials(SoundRows& rows, const Searches& searches) {
   std::set<uint64_t> asked, delivered;
   for (const JournalEvent& entry : rows.events) {

@@ -15,7 +15,7 @@ namespace dsat::host {
 struct SoundRows {
   std::vector<Trial> trials;         // by id, without a gap
   std::vector<JournalEvent> events;  // by number, without a gap
-  std::vector<std::string> mended;   // what was done, a line each
+  std::vector<std::string> mended;   // the repairs, a line each
 };
 
 // `trials` and `events` are what could be read, in order. Events are kept up to the first that is missing, does not

@@ -1,5 +1,5 @@
-// Renders the command for the best configuration: file names, batch flags, and the size that was tuned for where the
-// user's command does not name it.
+// Renders the command for the best configuration: file names, batch flags, and the tuned size if the user's command
+// does not name it.
 #include "study/results/best_command.h"
 
 #include <system_error>

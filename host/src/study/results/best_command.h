@@ -12,7 +12,7 @@
 
 namespace dsat::host {
 
-// In the run directory: the copy of the model folder, with its includes, that the full training runs in.
+// The folder in the run directory where the full training runs: a copy of the model folder with its includes.
 inline constexpr const char* kFullExperimentFolder = "full_experiment";
 
 // One line that a shell runs, with the variables that an experiment file set. `writes`: the files of the run directory

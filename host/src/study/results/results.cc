@@ -27,7 +27,6 @@
 namespace dsat::host {
 namespace {
 
-// One line of the table.
 struct StageRow {
   int stage = 0;
   int trials = 0, out_of_memory = 0, failed = 0;
@@ -110,7 +109,7 @@ std::vector<std::string> cells(const ResultsView& view, const StageRow& row, con
   return line;
 }
 
-// "ran out of memory: CUDA out of memory"
+// Returns, for example, "ran out of memory: CUDA out of memory".
 std::string how_it_ended(const TrialRecord& record) {
   std::string text = to_string(*record.outcome);
   std::replace(text.begin(), text.end(), '_', ' ');
@@ -147,7 +146,7 @@ std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, 
   return found && found->is_script_bound() ? fmt::format("end to end: {}\n", format_end_to_end(*found)) : "";
 }
 
-// Which configurations failed when they were measured again, and how.
+// The configurations that failed when they were measured again, and how they failed.
 std::string repeats_text(const std::vector<Trial>& trials) {
   std::string text;
   for (const Trial& trial : trials) {
@@ -160,7 +159,7 @@ std::string repeats_text(const std::vector<Trial>& trials) {
   return text;
 }
 
-// Which trial trained further to verify the best, and with what outcome. If the study has ended and the best was not
+// The trials that trained further to verify the best, and their outcomes. If the study has ended and the best was not
 // verified, the text says so. Empty without --verify.
 std::string verification_text(const Plan& plan, const std::vector<Trial>& trials, const std::optional<BestRecord>& best,
                               bool has_ended) {
@@ -227,12 +226,12 @@ void Results::write(const ResultsView& view, bool now) {
   is_behind_ = !now && time < next_;
   if (is_behind_) return;
   write_changed(view.plan.dir / "summary.txt", summary_text(view));
-  // The summary of a study of many thousand trials takes a while: never more than a twentieth of its time.
+  // The summary of many thousand trials is slow, so it may take at most a twentieth of the study's time.
   const auto end = std::chrono::steady_clock::now();
   next_ = end + std::max<std::chrono::steady_clock::duration>(std::chrono::seconds(1), 20 * (end - time));
 }
 
-// A user who finds these files takes them for the best.
+// The files must go, since a user who finds them takes them for the best.
 void Results::remove_best(const std::filesystem::path& dir) {
   for (const char* name : {kBestConfigFile, kBestMetricsFile, kBestCommandFile, kBestHyperparametersFile,
                            kBestDeepSpeedEnvFile, kBestAccelerateFile, kBestHostfile}) {

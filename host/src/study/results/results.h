@@ -19,7 +19,7 @@
 
 namespace dsat::host {
 
-// What the files say. The references are used during a call only.
+// The contents of the files. The references are used during a call only.
 struct ResultsView {
   const Plan& plan;
   const std::vector<Trial>& trials;
@@ -40,12 +40,11 @@ class Results {
   explicit Results(CommandLine command_line) : command_line_(std::move(command_line)) {}
 
   // Writes the files that have changed; a study without a folder has none. A new best is written at once. If there is
-  // no best any more, its files are removed. The summary is written at once if `now`, else not before `due`, a second
-  // or more after the last time.
+  // no best any more, its files are removed. The summary is written at once if `now`, otherwise not before `due`.
   void write(const ResultsView& view, bool now);
   // Writes the files of the best alone. Returns the files that it wrote.
   std::vector<std::filesystem::path> write_best(const ResultsView& view);
-  // When the summary may be written next; nullopt: it is not behind.
+  // The time at which the summary may be written next; nullopt: it is up to date.
   std::optional<std::chrono::steady_clock::time_point> due() const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kAutotuning = "autotuning";
 
-// The reason why the slots have no room for a trial of these sizes; empty: they have.
+// The reason why the slots have no room for a trial of these sizes; empty: there is room.
 std::string misfit(const Plan& plan, const Json& merged) {
   if (!plan.slots.sizes_are_tuned()) return "";
   const TrialShape shape = plan.shape_of(merged);

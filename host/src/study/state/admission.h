@@ -24,7 +24,7 @@ Admission admit(const Plan& plan, const Json& overrides);
 // The configuration with the user's own `autotuning` keys.
 Json config_to_run(const Plan& plan, const Json& config);
 
-// What the runner gets to run a trial. A trial of the verification trains further.
+// The runner's description of a trial. A trial of the verification trains more steps.
 TrialSpec spec_of(const Plan& plan, const Trial& trial);
 
 }  // namespace dsat::host

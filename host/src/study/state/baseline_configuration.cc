@@ -24,7 +24,7 @@ std::optional<int> own_stage(const Plan& plan) {
   return config::zero_stage(plan.user_config);
 }
 
-// A trace has no user's configuration, only one that stands in for it. A gain over that one would mean nothing.
+// A trace has only a stand-in for the user's configuration, and a gain over it would mean nothing.
 bool stands_in_for_none(const Plan& plan) {
   return plan.simulation && plan.command.empty() && plan.config_file == plan.simulation->name &&
          plan.simulation->source.is_object() && plan.simulation->source.contains("trace");

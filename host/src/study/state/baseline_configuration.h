@@ -4,7 +4,7 @@
 //   DeepSpeed fills them in. For Hugging Face's Trainer the command's flags stand in for "auto". If nothing gives a
 //   micro batch, there is no baseline: DeepSpeed refuses such a file, so the script adds something that we do not know,
 //   and a guess would claim a gain over something that the user never ran.
-// Threading: pure functions. Errors: none; why there is none is part of the answer.
+// Threading: pure functions. Errors: none; the reason for no baseline is part of the answer.
 #ifndef DSAT_HOST_STUDY_STATE_BASELINE_CONFIGURATION_H_
 #define DSAT_HOST_STUDY_STATE_BASELINE_CONFIGURATION_H_
 

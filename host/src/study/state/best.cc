@@ -33,7 +33,7 @@ std::pair<std::string, std::string> distinguishable(const std::string& metric, d
   return {text_of(a, digits), text_of(b, digits)};
 }
 
-// A searcher that was asked for this configuration knows it, even if it names another one.
+// A searcher that asked for this configuration knows it, even if it names another one as the best.
 bool was_asked_for(const std::vector<Trial>& trials, const std::string& identity) {
   return std::any_of(trials.begin(), trials.end(),
                      [&](const Trial& trial) { return trial.is_asked_for && trial.identity == identity; });
@@ -61,7 +61,7 @@ std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>&
 }
 
 Json best_config(Json trial_config) {
-  // The section also sizes the trial; the command decides that when training.
+  // The section also sets the size of a trial; in the training the command does.
   config::erase(trial_config, "autotuning");
   return trial_config;
 }
@@ -82,7 +82,7 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
       if (trials[measured.trial].identity == trials[*named].identity) best = &measured;
     }
   }
-  // A searcher that sees no difference may name any of them. The host's own choice, measured again or verified, stays.
+  // Of tied configurations a searcher may name any. The host's own choice, measured again or verified, stays.
   if (!rules.measured_again && is_tie(best->metric, fastest->metric)) best = fastest;
   BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
   if (!is_tie(best->metric, fastest->metric)) {

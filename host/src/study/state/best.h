@@ -1,4 +1,4 @@
-// Which configuration is the best so far.
+// The best configuration so far.
 //
 // Purpose: choose_best decides from all trials; BestSoFar keeps the decision while trials end, without looking at all
 //   of them each time.
@@ -26,7 +26,7 @@ Json best_config(Json trial_config);
 
 struct BestRules {
   bool measured_again = false;  // the named trial was chosen in the finals, not by the searcher
-  // What a device has for a trial. A configuration with a higher peak cannot become the best.
+  // The memory that a device has for a trial. A configuration with a higher peak cannot become the best.
   std::optional<uint64_t> usable_memory_bytes;
 };
 
@@ -45,9 +45,9 @@ class BestSoFar {
  public:
   BestSoFar(std::string metric, bool maximise) : metric_(std::move(metric)), maximise_(maximise) {}
 
-  // A trial has ended.
+  // Adds an ended trial.
   void add(const Trial& trial);
-  // The searcher has finished and named a trial, or none, as the best; or one was chosen by measuring again.
+  // Sets the trial that the searcher, or a later phase by measuring again, named as the best; nullopt: none.
   void set_named(std::optional<uint64_t> trial, bool measured_again = false);
   void set_usable_memory(std::optional<uint64_t> bytes);
   // The next refresh looks at all trials again.

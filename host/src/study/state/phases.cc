@@ -1,4 +1,4 @@
-// One function a phase says whether it has work to do, and with what it begins; next_phase asks them in order.
+// Each phase has a function that returns its start, or nullopt if it has no work. next_phase asks them in order.
 #include "study/state/phases.h"
 
 #include <fmt/format.h>
@@ -17,10 +17,11 @@
 namespace dsat::host {
 namespace {
 
-// The search needs one of them itself.
+// The trials that must be left for a baseline, since the search needs one itself.
 constexpr int kLeastForBaseline = 2;
 
-// A search that the time budget ended may have left any number of trials: then there are those that it was to leave.
+// The trials that are left to the later phases. If the time budget ended the search, more may be left than the search
+// was to leave; the surplus does not count.
 int trials_left(const StudyState& state) {
   const int left = state.plan.max_trials - state.trials.counted();
   const Search& search = state.searches.current();
@@ -32,7 +33,7 @@ int trials_left(const StudyState& state) {
   return std::min(left, state.plan.max_trials - trial_limit(Phase::searcher, state) - static_cast<int>(after));
 }
 
-// A profile trial may have measured exactly this.
+// Has a trial run the user's own configuration? A profile trial may have.
 bool was_tried(const StudyState& state) { return state.trials.runs_of(state.baseline.identity) > 0; }
 
 std::vector<double> values_of(const StudyState& state, const std::string& identity) {
@@ -42,7 +43,7 @@ bool own_is_measured(const StudyState& state) {
   return !state.baseline.identity.empty() && !values_of(state, state.baseline.identity).empty();
 }
 
-// What the searcher leaves for later depends on what was there when it began.
+// Only trials from before the search count, so that the searcher's trial limit stays the same while it works.
 bool own_was_measured_before_search(const StudyState& state) {
   for (const Trial& trial : state.trials.all()) {
     if (trial.phase >= Phase::searcher) continue;
@@ -52,10 +53,10 @@ bool own_was_measured_before_search(const StudyState& state) {
   return false;
 }
 
-// The best as it stands, by the strategy that has just finished.
+// The best so far, which the strategy that has just finished may have named.
 std::optional<uint64_t> best_trial(const StudyState& state) {
   const auto named = state.run.finish ? state.run.finish->trial : std::nullopt;
-  const BestRules rules{state.plan.verify_steps > 0, state.memory_for_best()};  // the one that lasted stays
+  const BestRules rules{state.plan.verify_steps > 0, state.memory_for_best()};  // a verified best stays
   const auto best = choose_best(state.trials.all(), state.plan.metric, state.plan.maximise, named, rules);
   return best ? std::optional<uint64_t>(best->trial) : std::nullopt;
 }
@@ -94,7 +95,7 @@ std::optional<NextPhase> baseline(const StudyState& state) {
 std::optional<NextPhase> finals(const StudyState& state) {
   const std::optional<uint64_t> best = best_trial(state);
   if (state.plan.finals == 0 || !best) return std::nullopt;
-  // The later phases need one trial of each that they measure.
+  // The later phases need one trial for each configuration that they measure.
   const int later = (is_to_be_compared(state, *best) ? 2 : 0) + (state.plan.verify_steps > 0 ? 1 : 0);
   const int budget = trials_left(state) - later;
   const std::vector<Contender> chosen =
@@ -116,7 +117,7 @@ std::optional<NextPhase> finals(const StudyState& state) {
   return NextPhase{Phase::finals, std::move(brief)};
 }
 
-// What did not last mostly lacked memory, and its neighbours would too; unknown peaks may be anything.
+// A candidate that fails mostly lacks memory, so the next one must need clearly less. Unknown peaks pass.
 bool needs_clearly_less(std::optional<uint64_t> peak, std::optional<uint64_t> than) {
   constexpr double kClearly = 0.02;
   return !peak || !than || static_cast<double>(*peak) <= (1 - kClearly) * static_cast<double>(*than);
@@ -133,7 +134,7 @@ std::optional<NextPhase> verification(const StudyState& state) {
     const std::optional<uint64_t> peak = state.trials[one.trial].record.peak_bytes;
     if (!needs_clearly_less(peak, last_peak)) continue;
     candidates.push_back(named_configuration(state, one.trial));
-    if (candidates.size() > kMostFinalists) break;  // one more, to be handed back where all of the others fail
+    if (candidates.size() > kMostFinalists) break;  // the last one is handed back if all others fail
     if (peak) last_peak = peak;
   }
   return NextPhase{Phase::verification, std::move(brief)};
@@ -155,7 +156,7 @@ std::optional<NextPhase> comparison(const StudyState& state) {
   brief["own"] = {{"trial", own->id()},
                   {"overrides", state.baseline.overrides},
                   {"values", values_of(state, state.baseline.identity)}};
-  // What was verified stays; your own was not.
+  // A verified best stays, since the user's own was not verified.
   brief["own_may_win"] = state.plan.verify_steps < 1 && may_win(state)(*own);
   return NextPhase{Phase::comparison, std::move(brief)};
 }
@@ -168,7 +169,7 @@ std::string why_no_baseline(const StudyState& state) {
   return "--max-trials leaves no trial for it";
 }
 
-// A restore that restores nothing looks like a search that is done.
+// A warning if a restored searcher asks for nothing: a restore that fails looks like a search that is done.
 std::optional<std::string> warning_of_idle_restore(const StudyState& state) {
   const int left = trial_limit(Phase::searcher, state) - state.trials.counted();
   const StrategyRun& search = state.run;

@@ -1,4 +1,4 @@
-// Which phase of a study follows which, and how a strategy of the host's own begins.
+// The order of a study's phases, and the start of the host's own strategies.
 //
 // Purpose: a phase that has nothing to do is left out. The choice depends on the plan and on the trials alone, so a
 //   resumed study goes the same way. The searcher leaves some trials for the phases after it (trial_limit), because a
@@ -25,13 +25,13 @@ struct NextPhase {
   Json brief;  // the start event of a strategy of the host's own; null for a plugin, which gets describe_study()
 };
 
-// nullopt: the study is at its end.
+// The next phase; nullopt: the study is at its end.
 std::optional<NextPhase> next_phase(const StudyState& state);
 
 // How many trials the whole study may have while this phase asks for more.
 int trial_limit(Phase phase, const StudyState& state);
 
-// What the user learns when the strategy at work is done. A profiler without a profile ends the study.
+// The findings for the user when the strategy at work is done. A profiler without a profile ends the study.
 std::vector<Finding> findings_at_end_of_phase(const StudyState& state);
 
 // The reason of the searcher's finish, which the later phases hand on.

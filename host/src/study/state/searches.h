@@ -17,7 +17,8 @@
 
 namespace dsat::host {
 
-// Why and where the host ended a search. The journal has later events of the search that the searcher never received.
+// The place where the host ended a search, and the reason. The journal has later events of the search that the searcher
+// never received.
 struct SearchEnd {
   uint64_t first_withheld = 0;  // the sequence number of the first such event
   std::string reason;
@@ -25,7 +26,7 @@ struct SearchEnd {
 };
 
 struct Search {
-  uint64_t first_event = 0;  // its start event; all later events follow from it
+  uint64_t first_event = 0;  // the start event; all later events follow from it
   uint64_t first_trial = 0;  // earlier trials are observations to it
   std::string plugin;        // id and version, for people; empty: the searcher that the plan names
   std::optional<SearchEnd> end;
@@ -35,7 +36,7 @@ struct Search {
 class Searches {
  public:
   Searches() : all_(1) {}
-  // As the journal's meta row "searches" has it; nullopt: a study with its first searcher.
+  // `stored`: the journal's meta row "searches"; nullopt: a study with its first searcher.
   explicit Searches(const std::optional<Json>& stored);
 
   const Search& current() const { return all_.back(); }
@@ -44,7 +45,7 @@ class Searches {
   // `before`: id and version of the searcher until now, which the plan names no longer.
   void take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin, const std::string& before);
   void end(SearchEnd end) { all_.back().end = std::move(end); }
-  // With as much patience as at its start: early stopping counts the trials from `next_trial` on.
+  // The search goes on, and early stopping counts only the trials from `next_trial` on.
   void go_on(uint64_t next_trial);
   // The events from `first` on are lost: a searcher that had only those begins again.
   void forget_events_from(uint64_t first, uint64_t trials);

@@ -19,10 +19,11 @@ namespace dsat::host {
 struct StrategyRun {
   Phase phase = Phase::profiler;
   std::unique_ptr<Strategy> strategy;  // none before its start, and after it failed
-  Json brief;                          // what a strategy of the host's own starts with; null for a plugin
-  bool started = false;                // it has its start event
-  std::optional<Op> finish;            // what it ended its work with
-  // The trial whose result it got before the study was resumed. Only the exit of that trial is still to be delivered.
+  Json brief;                          // the start event of a strategy of the host's own; null for a plugin
+  bool started = false;                // the strategy has its start event
+  std::optional<Op> finish;            // the op that ended its work
+  // The trial whose result the strategy got before the study was resumed. Only the exit of that trial is still to be
+  // delivered.
   std::optional<uint64_t> result_delivered;
   // A saved state was restored, and the strategy has asked for no trial since.
   bool idle_since_restored = false;

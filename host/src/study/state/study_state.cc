@@ -1,4 +1,4 @@
-// The steps that taking a study up and its turns share.
+// The steps that take_up and the turns share.
 #include "study/state/study_state.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a study knows: the plain value that its turns change and that resuming reads back from the journal.
+// The state of a study: the turns change it, and a resume reads it back from the journal (study/take_up/take_up.h).
 //
 // Threading: a plain value, used on the control thread. Ownership: it owns the strategy at work; the plugin log that
 // the strategy writes to must outlive it.
@@ -50,15 +50,14 @@ struct StudyState {
   bool reuses_results = false;             // the journal was repaired: kTrustsFolders
   std::optional<Ending> ending;            // nullopt: it goes on
 
-  // What a device may hold of the best configuration. Without a margin the memory says nothing of the best: what
-  // completed did fit.
+  // The device memory for the best configuration; nullopt without a margin, since a completed trial did fit.
   std::optional<uint64_t> memory_for_best() const;
-  // Adds the run of this trial that ended then.
+  // Adds the cost of the trial's run that ended at `ended_at`.
   void add_cost(uint64_t id, const std::string& ended_at);
   // Does this trial, whose run has ended, run again? A failure of the machine gives it a second run, another failure as
   // many as the plan allows. A spent budget gives none.
   bool grant_repeat(const TrialEnd& end);
-  // What a trial with an outcome shows of script and machine. The plan follows the number of processes that it had.
+  // Learns from a trial with an outcome. The plan follows the trial's number of processes.
   std::vector<Finding> learn_from(const Trial& trial);
   // Derives the space of the search, without the micro batches that the profile has shown to be too small.
   void derive_search_space();

@@ -93,8 +93,8 @@ void TrialTable::start(uint64_t id) {
   trial.record.started_at.clear();
 }
 
-// The mark stays as it is: a resumed study runs the trial whether the journal has it as waiting or as running. A trial
-// that is not in the journal yet must still be written.
+// The mark as changed stays as it is, since a resumed study runs the trial whether the journal has it as waiting or as
+// running. A trial that is not in the journal yet must still be written.
 void TrialTable::take_back_start(uint64_t id) {
   const bool was_changed = changed_.count(id) != 0;
   change_state(get(id), TrialState::waiting, {});
@@ -115,13 +115,13 @@ void TrialTable::run_again(uint64_t id) {
 
 void TrialTable::end(TrialEnd end, Time now) {
   Trial& trial = get(end.id);
-  // Stopped before it ran: it gives its place below the trial limit back.
+  // A trial that was stopped before it ran gives its place below the trial limit back.
   if (trial.state == TrialState::waiting && trial.costs_a_run() && !trial.record.started()) --counted_;
   stop_requests_.erase(end.id);
   take_end(trial, std::move(end));
   change_state(trial, TrialState::ended, now);
   if (trial.can_answer() || answering(trial.identity) != trial.id()) return;
-  // It answered for its configuration and has measured nothing in the end: the next one that can takes over.
+  // The trial answered for its configuration but measured nothing, so the next trial that can answer takes over.
   const auto next = std::find_if(trials_.begin(), trials_.end(), [&trial](const Trial& other) {
     return other.can_answer() && other.identity == trial.identity;
   });
@@ -156,7 +156,7 @@ TrialTable::Next TrialTable::next_to_deliver(Time now) const {
   if (!ended_without_run_.empty()) return {*ended_without_run_.begin(), {}};
   if (ended_.empty()) return {};
   const auto& [id, ended_at] = *ended_.begin();
-  // One that waits to run again (the machine's fault, or the host's own end) counts as running.
+  // A trial that waits to run again (the machine's fault, or the host's own end) counts as running.
   const bool older_one_runs =
       (!running_.empty() && *running_.begin() < id) || (!waiting_.empty() && *waiting_.begin() < id);
   if (!older_one_runs || now >= ended_at + kReorderWindow) return {id, {}};

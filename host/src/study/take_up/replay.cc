@@ -58,7 +58,7 @@ size_t restore_state(StrategyRun& run, const Plan& plan, int max_trials, const s
   const auto later =
       std::find_if(events.begin(), events.end(), [&](const JournalEvent& entry) { return entry.seq > saved->seq; });
   Json study = events.front().event.study;
-  // Answers that it gave under the earlier limit are compared with its answers under the new one.
+  // The new limit applies only if no event is replayed: under another limit the replayed answers might differ.
   if (later == events.end()) study["limits"]["max_trials"] = max_trials;
   run.strategy->restore(study, saved->state);
   return static_cast<size_t>(later - events.begin());

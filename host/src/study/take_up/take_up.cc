@@ -35,7 +35,7 @@ std::string taken_back(const std::vector<uint64_t>& ids) {
                      ids.size() == 2 ? "and" : "to", ids.back());
 }
 
-// Id and version of the searcher that the journal's plan names, which is the one until now; empty: it is damaged.
+// Id and version of the searcher in the journal's plan, which has worked until now; empty: the plan is damaged.
 std::string searcher_of_plan(Journal& journal) {
   try {
     const Json searcher = journal.meta("plan").value_or(Json::object()).at("searcher");
@@ -59,7 +59,7 @@ void mark_unasked(std::vector<Trial>& trials, const std::vector<JournalEvent>& e
   }
 }
 
-// When something last happened to a trial. nullopt: nothing has happened yet.
+// The last moment when something happened to a trial; nullopt: nothing has happened yet.
 std::optional<std::chrono::system_clock::time_point> latest_moment(const std::vector<Trial>& trials) {
   std::optional<std::chrono::system_clock::time_point> latest;
   for (const Trial& trial : trials) latest = std::max(latest, latest_moment(trial.record));
@@ -165,7 +165,7 @@ void hand_search_over(StudyState& state, uint64_t first_event, Journal& journal,
                   state.searches.current().plugin + " takes the search over, with all trials that have ended");
 }
 
-// Saved states are of the plugin that wrote them.
+// A saved state can be restored only by a plugin of the same state version.
 void keep_state_versions(Plan& plan, Journal& journal) {
   for (const Phase phase : {Phase::profiler, Phase::searcher}) {
     StrategyPlan& strategy = phase == Phase::profiler ? plan.profiler : plan.searcher;
@@ -198,7 +198,7 @@ void read_state(StudyState& state, std::vector<Trial> trials, std::vector<Journa
                 const ResumeTerms& terms, PluginLog& log, Observer& observer, Loop& loop) {
   const bool had_ended = journal.meta("ended").value_or(Json()).is_object();
   read_meta(state, journal);
-  // A searcher that has not begun is replaced, and that is all.
+  // A searcher that has not begun has nothing to hand over.
   const bool hands_over = terms.another_searcher && !events.empty() && events.back().phase >= Phase::searcher;
   std::set<uint64_t> changed;
   if (hands_over) {
@@ -221,8 +221,8 @@ void read_state(StudyState& state, std::vector<Trial> trials, std::vector<Journa
   } else {
     restore_strategy(state, events, journal, log, observer);
   }
-  // The next searcher gets all that an earlier one left open as observations, and is answered by what ran where it asks
-  // for the same.
+  // Open trials of an earlier search are stopped. The next searcher gets them as observations, and their results if it
+  // asks for the same configurations.
   if (!state.run.started) {
     for (const Trial& trial : state.trials.all()) {
       if (trial.state < TrialState::ended) state.trials.request_stop(trial.id());
@@ -263,7 +263,7 @@ StudyState take_up(Journal& journal, Plan plan, const ResumeTerms& terms, Plugin
   }
   state.put_changes(journal);
   journal.commit();
-  // The events took as much room as all trials do, and the C library would keep it for the length of the study.
+  // The events took as much memory as all trials do, and the C library would keep it until the study ends.
   malloc_trim(0);
   return state;
 }

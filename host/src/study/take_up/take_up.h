@@ -1,7 +1,7 @@
-// A study as its journal holds it: the state that it goes on from.
+// Reads a study back from its journal, as the state from which a resume goes on.
 //
-// Purpose: reads trials and events, takes back what a raised limit lets happen again, and brings the strategy at work
-//   to where it was. A searcher that takes the study over gets what has ended as observations instead.
+// Purpose: reads trials and events, takes back the decisions that a raised limit changes, and brings the strategy at
+//   work to where it was. A searcher that takes the study over gets what has ended as observations instead.
 // Threading: control thread. Errors: dsat::Error; the journal is then as it was.
 #ifndef DSAT_HOST_STUDY_TAKE_UP_TAKE_UP_H_
 #define DSAT_HOST_STUDY_TAKE_UP_TAKE_UP_H_
@@ -17,15 +17,15 @@
 
 namespace dsat::host {
 
-// What a resumed study is given anew.
+// The terms that a resume gives anew.
 struct ResumeTerms {
   bool another_searcher = false;  // the plan names another one than the journal; ended trials are observations to it
   bool more_time = false;         // a time budget was given anew
   std::chrono::milliseconds time_used{0};  // of the time budget, by an earlier process of the same run
 };
 
-// Trials that were running when the host died are running in the state; whoever has the runner finds out what became of
-// them. A simulation's clock goes on from the last moment that the journal knows.
+// Trials that were running when the host died are running in the state; the coordinator finds out what became of them.
+// A simulation's clock goes on from the last moment that the journal knows.
 StudyState take_up(Journal& journal, Plan plan, const ResumeTerms& terms, PluginLog& log, Observer& observer,
                    Loop& loop);
 

@@ -1,9 +1,8 @@
 // The budgets of a study at work: time and device hours.
 //
-// Purpose: after the search the best few are measured again. That is worth a little of the time budget and needs some
-// of
-//   it to be left. The time it takes is estimated from the trials so far. If it would take more than a kMostShare-th of
-//   the budget, the search gets the whole budget.
+// Purpose: after the search the best few are measured again, and a part of the time budget is kept for this. Its length
+//   is estimated from the trials so far. If it would be more than a kMostShare-th of the budget, the search gets the
+//   whole budget.
 // Threading: control thread. Ownership: refers to state and loop. Units: device hours; the loop's time.
 #ifndef DSAT_HOST_STUDY_TURN_BUDGETS_H_
 #define DSAT_HOST_STUDY_TURN_BUDGETS_H_
@@ -20,7 +19,7 @@
 
 namespace dsat::host {
 
-// The reason of an end for want of time.
+// The reason when the time budget has ended the search.
 inline constexpr const char* kTimeIsSpent = "the time budget is spent";
 
 class TimeBudget {
@@ -56,13 +55,12 @@ class Budgets {
   // `on_spent` is called, with the reason, at the moment when a budget is spent.
   Budgets(const StudyState& state, Loop& loop, std::function<void(const std::string& reason)> on_spent);
 
-  // The study begins now.
   void begin();
   void trial_started(uint64_t id) { time_.trial_started(id, loop_.now()); }
   void trial_ended(uint64_t id, bool completed) { time_.trial_ended(id, loop_.now(), completed); }
   // Trials have started or ended: looks at the device hours, now and when the running trials will have spent them.
   void watch_device_hours();
-  // The search ends a little before the time budget does: what follows it is part of the study. Wakes the loop then.
+  // The search ends a little before the time budget does: the phases after it need time, too. The loop is woken then.
   bool is_search_over();
 
  private:

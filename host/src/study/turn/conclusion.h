@@ -1,4 +1,4 @@
-// The end of a study: its result, the last rows of its journal, and what a study without a best leaves its user with.
+// The end of a study: its result, the last rows of its journal, and the explanation of a missing best.
 //
 // Threading: control thread. Errors: none.
 #ifndef DSAT_HOST_STUDY_TURN_CONCLUSION_H_

@@ -19,15 +19,15 @@
 namespace dsat::host {
 namespace {
 
-// When a run ended that a crash cut off: not before it last wrote something, and not beyond what a trial may take,
-// since a copy of the folder may have written its files again. Empty: unknown.
+// The end of a run that a crash cut off: the time of its last write, but within the trial's time limit, since a copied
+// folder has later times. Empty: unknown.
 std::string end_of_cut_off(const TrialRecord& record, const std::string& written_at, std::chrono::milliseconds limit) {
   const auto start = parse_rfc3339(record.started_at), written = parse_rfc3339(written_at);
   return start && written ? format_rfc3339(std::min(*written, *start + limit)) : "";
 }
 
-// The ends of the trials that have ended all the same: their folders hold all of it. The others go on where they run,
-// or wait to run again.
+// The ends of the trials that ended without the host, read from their folders. The other trials still run, or wait to
+// run again.
 std::vector<TrialEnd> find_ended(StudyState& state, Runner& runner) {
   std::vector<TrialEnd> ends;
   const std::set<uint64_t> were_running = state.trials.running();
@@ -76,7 +76,8 @@ StudyResult Coordinator::run() {
   if (state_.trials.size() > 0) recover_running();
   budgets_.begin();
   check_stop_requests();
-  // A simulation's clock does not follow the real one. The next commit finds a deleted journal.
+  // A simulation's journal is not watched, since its clock is not the real one; the next commit finds a deleted
+  // journal.
   if (runner_.commit_delay().count() == 0) {
     turns_.watch([this] { fail(Error(DSAT_INTERNAL, journal_.lost_text())); });
   }
@@ -119,7 +120,7 @@ void Coordinator::turn() {
   }
 }
 
-// Hands over all events that are ready. An event that its strategy fails leaves nothing behind.
+// Hands over all events that are ready. An event on which its strategy fails leaves nothing behind.
 void Coordinator::deliver_events() {
   if (state_.ending) return;
   try {

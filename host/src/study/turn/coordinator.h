@@ -14,8 +14,8 @@
 //      (on_started, on_ended) and is the next turn's event.
 //
 // The profiler's turns come first, later the searcher's. The turns of the host's own strategies come between and after
-// them (study/state/phases.h). end_study is the one way to an end; run() returns when nothing runs any more. What a
-// study knows is its StudyState.
+// them (study/state/phases.h). end_study is the one way to an end; run() returns when nothing runs any more. StudyState
+// holds all that a study knows.
 //
 // Threading: control thread. `stop_level` may be raised from anywhere (1: stop gently, 2: at once), then the loop
 // woken. Errors: run reports every failure in its result.
@@ -47,7 +47,7 @@ inline constexpr std::chrono::milliseconds kStartNoteDelay{250};
 
 class Coordinator {
  public:
-  // What a study works with. The references must outlive the coordinator.
+  // The parts that a study works with. The references must outlive the coordinator.
   struct Surroundings {
     TurnJournal& journal;
     Runner& runner;

@@ -1,4 +1,4 @@
-// Asks the strategy for its state and puts it in place of the last one, unless that one is far enough from the others.
+// Asks the strategy for its state. The new state replaces the last one, unless that is far enough from the others.
 #include "study/turn/saved_states.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// What a strategy gets: the description of its study at its start (dsat_study.study_json), then for each of its trials
-// the result, if it completed, and the exit.
+// The events of a strategy: the description of the study at its start (dsat_study.study_json), then for each of its
+// trials the exit, and before it the result if the trial completed.
 //
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_STUDY_TURN_STRATEGY_EVENTS_H_
@@ -14,8 +14,8 @@
 
 namespace dsat::host {
 
-// Strategies are asked to keep more trials open than can run: one more for every so many that can. The spare trial
-// takes the slot of a trial that has ended and waits until older ones are delivered.
+// For every so many trials that can run, a strategy is asked for a spare one. The spare trial takes the slot of an
+// ended trial that waits for the delivery of older ones.
 inline constexpr int kSlotsPerSpareTrial = 5;
 
 // The study as it stands, for the strategy at work.

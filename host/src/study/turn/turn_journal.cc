@@ -11,7 +11,7 @@
 namespace dsat::host {
 namespace {
 
-// What this thread has worked so far.
+// The processor time of this thread.
 std::chrono::nanoseconds thread_time() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -25,7 +25,7 @@ TurnJournal::TurnJournal(Journal& journal, Loop& loop, Observer& observer, const
   journal_.on_busy = [this](std::chrono::milliseconds waited) { return keeps_waiting(waited); };
 }
 
-// Whoever deletes a study that runs wants it to end; whoever did so by mistake learns of it now.
+// A study whose journal is deleted ends: its user wants that, or learns of the mistake now.
 void TurnJournal::watch(std::function<void()> on_lost) {
   if (journal_.is_lost()) return on_lost();
   if (!journal_.keeps()) return;

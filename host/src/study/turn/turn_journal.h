@@ -1,8 +1,8 @@
 // How the turns of a study reach its journal: in groups, past the locks of others, and only while the file is there.
 //
 // Purpose: a simulation's trials exist in the study alone, so its turns are written in groups, and a crash loses the
-//   last group. The length of a group goes by the work in it: on a busy machine writing must not outgrow everything
-//   else.
+//   last group. The length of a group goes by the processor time of its turns, so that writing takes no larger share on
+//   a busy machine.
 // Threading: control thread. Ownership: refers to its arguments. Errors: commit throws what the journal does.
 #ifndef DSAT_HOST_STUDY_TURN_TURN_JOURNAL_H_
 #define DSAT_HOST_STUDY_TURN_TURN_JOURNAL_H_
@@ -25,7 +25,7 @@ inline constexpr std::chrono::minutes kLongestWaitForLock{10};
 
 class TurnJournal {
  public:
-  // `stop_level`: whoever interrupts the study does not wait long for a lock.
+  // `stop_level`: an interrupted study does not wait long for a lock.
   TurnJournal(Journal& journal, Loop& loop, Observer& observer, const std::atomic<int>& stop_level);
   TurnJournal(const TurnJournal&) = delete;
   ~TurnJournal() { journal_.on_busy = nullptr; }

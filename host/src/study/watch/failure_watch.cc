@@ -1,5 +1,5 @@
-// Failures in a row are kept as long as they are alike; any other end of a trial forgets them. Failures by how they
-// ended are kept for good.
+// Failures in a row are kept as long as they are alike, and forgotten at any other end of a trial. All failures are
+// also kept for good, by how they ended.
 #include "study/watch/failure_watch.h"
 
 #include <fmt/format.h>
@@ -64,8 +64,8 @@ bool FailureWatch::smaller_ones_ran(const std::vector<Failure>& failures) const 
   });
 }
 
-// A failure of the profile is the script's as long as no trial has worked. A failure below
-// the user's own micro batch proves nothing.
+// A failure of the profile is the script's as long as no trial has worked. A failure below the user's own micro batch
+// proves nothing.
 std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) const {
   const std::string reason = "the profile trial failed: " + trial.record.reason;
   if (trial.record.outcome != Outcome::failed) return reason;

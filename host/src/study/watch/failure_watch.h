@@ -25,7 +25,7 @@ namespace dsat::host {
 
 // This many failures in a row that are alike, over at least two micro batches, have their cause in the script.
 inline constexpr size_t kSameFailures = 3;
-// The same if a micro batch as large has trained.
+// The same number after a micro batch as large has trained.
 inline constexpr size_t kSameFailuresOnceRan = 8;
 
 class FailureWatch {
@@ -55,7 +55,7 @@ class FailureWatch {
   void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }
   std::optional<std::map<uint64_t, int>> take_changed_restarts();
 
-  // The trials from this id on are taken back: new ones with their ids run again as often as any.
+  // Forgets the trials from this id on, which are taken back: new trials with these ids run again as often as any.
   void forget_from(uint64_t id);
 
  private:

@@ -12,7 +12,7 @@
 namespace dsat::host {
 namespace {
 
-// The command ran with other numbers of processes than the trial's configuration asked for.
+// The error of a command that ran with another number of processes than the trial's configuration asked for.
 Error misfit(const Plan& plan, int64_t had, int64_t asked) {
   const std::string remedy =
       plan.slots.sizes_are_tuned()

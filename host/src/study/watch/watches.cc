@@ -55,7 +55,7 @@ bool gives(const Json& metrics, const std::string& name) {
   return it != metrics.end() && it->is_number();
 }
 
-// The metric may still come: this trial's figure of it was left out, or the host itself measures it beside the script.
+// May the metric still come? This trial's figure may have been left out, or the host measures it beside the script.
 bool may_be_odd(const Trial& trial, const std::string& metric) {
   if (metric == "wall_throughput" || metric == "wall_latency") return true;
   if (!trial.end) return false;

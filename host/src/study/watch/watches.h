@@ -25,7 +25,7 @@ struct Finding {
   std::string text;  // one line
 };
 
-// What a watch may look at besides the trial. The references are used during a call only.
+// The data that a watch may look at besides the trial. The references are used during a call only.
 struct WatchView {
   const Plan& plan;
   const std::vector<Trial>& trials;
@@ -34,14 +34,14 @@ struct WatchView {
 
 class Watches {
  public:
-  // `baseline_micro_batch`: of the user's own configuration, if it gives one.
+  // `own_micro_batch`: of the user's own configuration, if it gives one.
   explicit Watches(std::optional<int64_t> own_micro_batch) : failures(own_micro_batch) {}
 
   // A run of a trial has ended; the trial may run again.
   std::vector<Finding> after_run(const TrialEnd& end);
   // A trial has its outcome. A resumed study calls this for all trials of its journal.
   std::vector<Finding> after_end(const Trial& trial, const WatchView& view);
-  // The strategy of a trial has its outcome.
+  // The strategy of a trial has received the trial's outcome.
   std::vector<Finding> after_delivery(const Trial& trial, const WatchView& view);
 
   FailureWatch failures;  // also decides which trials run again
