@@ -59,8 +59,8 @@ void BestAgainstOwn::next() {
   if (open_.empty()) finish(reason_, is_own_better() ? own_.trial : best_.trial);
 }
 
-// None of these measurements chose one of the two, so they judge fairly. If they favour the user's own, a change of it
-// is not worth making.
+// These measurements chose neither of the two, so they compare fairly. If they favour the user's own, a change is not
+// worth making.
 bool BestAgainstOwn::is_own_better() const {
   return own_may_win_ && !own_.fails && !best_.values.empty() && mean_of(best_.values) < mean_of(own_.values);
 }

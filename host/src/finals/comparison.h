@@ -1,10 +1,9 @@
 // The best and the user's own configuration, measured again and in turn: how far apart are they?
 //
 // Purpose: the best was chosen because it measured well, so the measurements before the choice flatter it. The gain
-//   counts its measurements of this phase alone, and all measurements of the user's own (gain.h).
+//   counts this phase's measurements of the best alone, and all of the user's own (gain.h).
 // Start event: {"metric", "maximise", "best": {"trial", "overrides", "values"}, "own": {"trial", "overrides",
-// "values"},
-//   "own_may_win", "others": Repeats, "budget", "reason"}.
+//   "values"}, "own_may_win", "others": Repeats, "budget", "reason"}.
 // Ends when the 95 % interval of the gain is narrow, after kMostComparisons of each, or when the budget is spent. Names
 //   the best, or the user's own if these measurements favour it and it may be handed back.
 #ifndef DSAT_HOST_FINALS_COMPARISON_H_

@@ -17,7 +17,7 @@ namespace dsat::host {
 std::optional<EndToEnd> end_to_end_of(const Trial& trial);
 
 // The times of the best: means over all trials of its configuration. There is a ratio if the user's own configuration
-// was measured in the same way and is another one. An empty `baseline_identity`: there is none.
+// was measured in the same way and is another one. `baseline_identity`: empty if there is none.
 std::optional<EndToEnd> end_to_end_of_best(const std::vector<Trial>& trials, const std::string& baseline_identity,
                                            uint64_t best);
 

@@ -15,7 +15,7 @@ namespace dsat::host {
 
 // One configuration with its measurements, as noise.h wants them.
 struct Contender {
-  uint64_t trial = 0;  // the first of it
+  uint64_t trial = 0;  // the first trial of the configuration
   std::vector<double> values;
 };
 
@@ -24,8 +24,8 @@ struct Contender {
 std::vector<Contender> by_means(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                 uint64_t first, const std::function<bool(const Trial&)>& may_win);
 
-// The first of these, and all whose chance to be better than the best mean is not small (finals.h). There are at most
-// kMostFinalists, and at most `budget`, since each round measures all of them.
+// The first configuration of by_means, and all others whose chance to be better than the best mean is not small
+// (finals.h). There are at most kMostFinalists, and at most `budget`, since each round measures all of them.
 std::vector<Contender> choose_finalists(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                         uint64_t first, const std::function<bool(const Trial&)>& may_win, int budget);
 

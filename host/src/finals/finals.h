@@ -22,7 +22,7 @@ namespace dsat::host {
 // More finalists, and more rounds of them, cost more trials than they are worth.
 inline constexpr size_t kMostFinalists = 4;
 inline constexpr int kMostRounds = 3;
-// A finalist whose chance to be better by more than the tolerance is below this is out.
+// A finalist is out if its chance to be better by more than kTolerance is below kSmallChance.
 inline constexpr double kSmallChance = 0.1;
 inline constexpr double kTolerance = 0.005;
 

@@ -31,7 +31,8 @@ class HostStrategy : public Strategy {
   virtual void start(const Json& brief) = 0;
   virtual void trial_ended(const Ended& ended) = 0;
 
-  // Call both in start and trial_ended alone. `ask` returns the trial's id, or nullopt at the trial limit.
+  // `ask` and `finish` may be called in start and trial_ended alone. `ask` returns the trial's id, or nullopt at the
+  // trial limit.
   std::optional<uint64_t> ask(const Json& overrides, const std::string& note, bool repeat = false);
   void finish(const std::string& reason, std::optional<uint64_t> best);
 

@@ -24,12 +24,12 @@ constexpr double kByAllocator = 4, kByProcess = 16, kByTimeAlone = 64;
 // An allocator's peak repeats, and the peak of a process repeats within 2 %.
 constexpr double kAllocatorTolerance = 1e-4, kProcessTolerance = 0.02, kLatencyTolerance = 0.05;
 
-// The proof needs the square of a factor, and memory over several ZeRO stages: stages differ in time and memory
-// wherever an engine reads them.
+// The proof needs the square of a factor. Memory counts only over several ZeRO stages, since an engine that reads its
+// configuration differs in time and memory between stages.
 constexpr double squared(double factor) { return factor * factor; }
 constexpr double kFewestTrials = 5;
-// What a step, and its peak, may grow by and still count as flat. Beyond the factor a step may grow by the fourth root
-// of the rest: the line of a noisy script is no sharper, and a real device is slower by then.
+// The growth of a step, and of its peak, that still counts as flat. Beyond the factor a step may grow by the fourth
+// root of the rest, since the line of a noisy script is no sharper, and a batch that is computed takes longer by then.
 constexpr double kFlatTime = 1.1, kFlatMemory = 1.01, kBeyond = 0.25;
 
 constexpr const char* kHandItOver = "--arg-mapping train_micro_batch_size_per_gpu=--FLAG";
@@ -94,7 +94,7 @@ bool IgnoredBatch::is_flat(const Group& group) {
   if (span < factor) return false;
   const double most = std::max(kFlatTime, std::pow(span / factor, kBeyond));
   if (group.times.highest_slope() * std::log(span) > std::log(most)) return false;
-  // A few peaks among many trials without one do not prove it, but they may disprove it.
+  // A few peaks among many trials without one prove nothing, but they may disprove that the batch is ignored.
   return group.peaks.count() < 3 || group.peaks.highest_slope() * std::log(span) <= std::log(kFlatMemory);
 }
 

@@ -37,13 +37,13 @@ class FittedLine {
 
 class IgnoredBatch {
  public:
-  // A trial has ended, in any order.
+  // Adds an ended trial, in any order.
   void add(const Trial& trial);
-  // Why no throughput of this script means anything; nullopt: nothing speaks against it.
+  // The reason why this script's throughput means nothing; nullopt: there is no proof.
   std::optional<std::string> proof() const;
 
   // Compares this trial with those of earlier calls: of two configurations that differ in their batch sizes alone, did
-  // one with a much larger micro batch take no more time and no other memory? A warning for the user, once.
+  // one with a much larger micro batch take no more time and no other memory? Returns a warning for the user, once.
   std::optional<std::string> compare(const Trial& trial);
 
  private:
@@ -70,7 +70,7 @@ class IgnoredBatch {
   static bool is_flat(const Group& group);
 
   std::map<std::pair<double, double>, Group> groups_;
-  bool fills_memory_ = false;  // a trial ran out of it: what the script takes depends on what it is given
+  bool fills_memory_ = false;                       // a trial ran out of it, so the script follows its configuration
   std::map<std::string, std::vector<Step>> alike_;  // by the configuration without its batch sizes
   bool has_warned_ = false;
 };

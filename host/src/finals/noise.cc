@@ -1,5 +1,5 @@
 // Pools the repeats with the prior, and sums the finite series of Student's t distribution for whole degrees. Between
-// two of them it is interpolated.
+// whole degrees the distribution is interpolated.
 #include "finals/noise.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 
 // Repeats that are noisier than the prior refute it. The prior then counts less, by the ratio of the variances: two
-// degrees of 2 % would pull a measured 30 % down to a half.
+// degrees of 2 % would otherwise halve a measured 30 %.
 double prior_degrees(const Repeats& repeats) {
   constexpr double kPriorVariance = kPriorDeviation * kPriorDeviation;
   const double seen = repeats.degrees < 1 ? 0 : repeats.squares / repeats.degrees;

@@ -1,11 +1,11 @@
-// The noise of a measurement, and what it leaves open: how far apart two configurations are.
+// The noise of measurements, and how far apart two configurations are in spite of it.
 //
 // Values are natural logarithms of the metric, turned so that larger is better: noise is then a share of the value, and
 // a ratio a difference. One value is its configuration's mean plus a normal error of a standard deviation that all
-// configurations share. Repeats of a configuration show that deviation. Before there are any, a prior stands in: a
-// scaled inverse chi-squared distribution (Gelman et al., Bayesian Data Analysis, 2.6) of few degrees of freedom, so
-// that little is claimed from few repeats; repeats that are noisier than it take its place. Differences of means
-// then follow Student's t distribution. Threading: pure functions. Errors: none.
+// configurations share. Repeats of a configuration show that deviation. A prior stands in before there are any: a
+// scaled inverse chi-squared distribution (Gelman et al., Bayesian Data Analysis, 2.6). Its degrees of freedom are few,
+// so that few repeats claim little, and it gives way to repeats that are noisier. Differences of means then follow
+// Student's t distribution. Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FINALS_NOISE_H_
 #define DSAT_HOST_FINALS_NOISE_H_
 
@@ -48,10 +48,10 @@ struct Difference {
 Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others,
                       const std::vector<double>& a_before = {});
 
-// The distribution function of Student's t distribution; `degrees` at least 1, rounded down to a whole number.
+// The distribution function of Student's t distribution; `degrees`: at least 1, interpolated between whole numbers.
 // Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.
 double student_cdf(double t, double degrees);
-// The t below which a share `probability` lies, which is above a half.
+// The t below which the share `probability` of the distribution lies. `probability` is above a half.
 double student_quantile(double probability, double degrees);
 
 }  // namespace dsat::host

@@ -14,7 +14,7 @@ void Verification::start(const Json& brief) {
 }
 
 void Verification::trial_ended(const Ended& ended) {
-  // A trial that was lost or stopped says nothing against the candidate: it is named, and stays unverified.
+  // A trial that was lost or stopped says nothing against the candidate, which is named but stays unverified.
   const bool shows_nothing = ended.outcome == Outcome::lost || ended.outcome == Outcome::stopped;
   if (ended.outcome != Outcome::completed && !shows_nothing) return ask_next();
   finish(brief_.at("reason").get<std::string>(),

@@ -28,7 +28,7 @@ inline bool fails_again(const Trial& trial) {
   return outcome == Outcome::failed || outcome == Outcome::out_of_memory || outcome == Outcome::timed_out;
 }
 
-// Such a configuration is not handed back, even where there is no other.
+// A configuration that failed its verification is not handed back, even if there is no other.
 inline bool fails_verification(const Trial& trial) { return trial.phase == Phase::verification && fails_again(trial); }
 
 }  // namespace dsat::host
