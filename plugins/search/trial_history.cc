@@ -16,13 +16,13 @@ namespace dsat::search {
 namespace {
 
 constexpr double kHopeless = 0.05;
-// If memory hardly grows with the micro batch, the model's ceiling is arbitrary. So it is limited to this multiple of
-// what is known to fit.
+// The model's ceiling is limited to this multiple of what is known to fit, since the ceiling is arbitrary if memory
+// hardly grows with the micro batch.
 constexpr double kFarthest = 64;
 constexpr double kUnbounded = std::numeric_limits<int64_t>::max() / 4;
 
-// The axes of all stages whose effect on memory is unknown. Keys that are known to take a little more with larger
-// values are not among them, and neither is contiguous_gradients, by which setups are compared anyway.
+// The axes of all stages whose effect on memory is unknown. Keys whose larger values are known to need a little more
+// are left out, and so is contiguous_gradients, which comparable() compares.
 std::vector<std::string> unread_keys(const config::Space& space) {
   std::vector<std::string> keys;
   for (const config::StageSpace& stage : space.stages) {
@@ -228,8 +228,7 @@ Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
     ceiling.possible = std::min(ceiling.possible, kFarthest * known);
   } else {
     // With an unknown device memory, the expected size is what ran in this stage or in a lower one, since a higher
-    // stage holds less of the model. Only out-of-memory trials are bounds: a trial of this or a higher stage shows that
-    // little more is possible.
+    // stage holds less of the model. The only upper bounds are out-of-memory trials of this stage or a higher one.
     ceiling.possible = kUnbounded;
     for (const auto& [stage, seen] : stages_) {
       if (stage <= setup.stage) ceiling.likely = std::max(ceiling.likely, static_cast<double>(seen.fits));

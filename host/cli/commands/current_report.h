@@ -1,11 +1,11 @@
 // Keeps DIR/report.html current while a study runs, so that a host that is killed leaves a recent page.
 //
-// Purpose: writes the page after the first seconds, and later when a trial has started or ended, but at most every
-//   kBetween and for at most a hundredth of the time. The thread ends before the journal is closed, since SQLite cannot
+// Purpose: the page is written after the first seconds, then after starts and ends of trials, at most every kBetween
+//   and for at most a hundredth of the time. The writing thread ends before the journal is closed, since SQLite cannot
 //   remove its log file while a reader is there. The last page is written after the study (commands/report.h).
 // Threading: the observer's functions are called on the study's thread. A thread of its own, with all signals blocked,
-//   reads the journal and writes the page. Errors: none; if the page cannot be written or no thread can be started, the
-//   study's end reports it or writes the page.
+//   reads the journal and writes the page. Errors: none; without a thread only the page at the study's end is written,
+//   and a failed write is reported there.
 #ifndef DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 #define DSAT_CLI_COMMANDS_CURRENT_REPORT_H_
 

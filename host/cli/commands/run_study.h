@@ -27,10 +27,10 @@ struct RunSettings {
 
 inline constexpr const char* kFullExperimentOption = " --run-full-experiment";
 
-// The settings of the picture. `study`: Study::settings(), for a resumed study with its new limits.
+// The settings of the progress display. `study`: Study::settings(), with the new limits of a resumed study.
 ProgressSettings progress_settings(const Json& study, const RunSettings& settings);
 
-// `writers` watch the study, finish before the report, and add their places to it. The caller owns them.
+// `writers` watch the study, finish before the report, and add the places of their results to it. The caller owns them.
 ExitCode run_study(host::Study& study, const RunSettings& settings, Console& console,
                    const std::vector<ResultWriter*>& writers = {});
 

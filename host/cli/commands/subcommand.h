@@ -13,7 +13,7 @@
 namespace dsat::cli {
 
 void print_version(Console& console);
-// Prints 80 to 100 columns, as the terminal has them.
+// The help is as wide as the terminal, 80 to 100 columns.
 void print_help(const std::string& usage, const OptionSet& set, Console& console);
 
 struct SubCommandArguments {
@@ -21,12 +21,11 @@ struct SubCommandArguments {
   Tokens operands;
 };
 
-// nullopt: the arguments have --help, and it is printed below `usage`.
+// Reads the arguments of a sub-command. nullopt: they have --help, and the help is printed below `usage`.
 std::optional<SubCommandArguments> read_request(const OptionSet& set, const Tokens& arguments, const std::string& usage,
                                                 Console& console);
 
-// The one run directory that the sub-command takes. If the operand is the folder of DeepSpeed's results, the study in
-// it.
+// The one run directory among the operands. A folder of DeepSpeed's results stands for the study in it.
 std::filesystem::path only_directory(const Tokens& operands, const std::string& sub_command);
 
 void refuse_operands(const Tokens& operands, const std::string& sub_command);

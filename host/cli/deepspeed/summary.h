@@ -10,7 +10,7 @@
 
 namespace dsat::cli {
 
-// Metrics are canonical (times in microseconds); a stage whose experiments all failed has 0.
+// Metrics are canonical (times in microseconds); a stage whose experiments all failed shows 0.
 std::string deepspeed_summary(const host::StudyRecord& study, ExperimentNames& names);
 
 }  // namespace dsat::cli

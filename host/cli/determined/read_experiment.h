@@ -32,7 +32,7 @@ struct Experiment {
   std::optional<std::string> metric;   // searcher.metric, if dsat knows it
   std::vector<std::string> variables;  // NAME=value
   Json document;                       // the whole file
-  std::vector<std::string> notices;    // about keys without effect and the like
+  std::vector<std::string> notices;    // such as keys without effect
 };
 
 Experiment read_experiment(const ExperimentRequest& request);

@@ -14,7 +14,7 @@ namespace dsat::cli {
 // Adds the options of both plugins to the host's own.
 void add_plugin_options(OptionSet& set, const host::PluginInfo& searcher, const host::PluginInfo& profiler);
 
-// {name: text as typed} for the options that were given. It becomes StrategyChoice.options.
+// The given options as {name: text as typed}, for StrategyChoice.options.
 Json given_plugin_options(const OptionSet& set, const Values& values, const host::PluginInfo& plugin);
 
 }  // namespace dsat::cli

@@ -89,7 +89,7 @@ class Server::Impl {
 
  private:
   void configure() {
-    // The library calls this when it listens. Its stop() has no effect before that, so the constructor waits.
+    // The library asks for its threads when it begins to listen. stop() has no effect before, so the constructor waits.
     http_.new_task_queue = [this] {
       listens_.set_value();
       return new httplib::ThreadPool(kThreads);
@@ -147,7 +147,7 @@ class Server::Impl {
     std::atomic_store(&listed_, std::shared_ptr<const Document>(std::move(listed)));
   }
 
-  // Clients leave out port 80.
+  // A site without a port has port 80, which clients leave out.
   bool is_own(const std::string& site) const {
     const bool is_usual = site_.size() > 3 && site_.compare(site_.size() - 3, 3, ":80") == 0;
     const std::string whole = is_usual && site.find(':') == std::string::npos ? site + ":80" : site;

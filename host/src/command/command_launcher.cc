@@ -37,8 +37,8 @@ bool writes_rank_logs(const Argv& argv, const LauncherUse& launcher) {
   return false;
 }
 
-// The launcher removes CUDA_VISIBLE_DEVICES from the environment, but not ROCm's variables. With these it sees only the
-// trial's devices and counts them from 0.
+// The launcher removes CUDA_VISIBLE_DEVICES from the environment, but not ROCm's variables. With ROCm's variables it
+// sees only the trial's devices and counts them from 0.
 std::vector<Slot> as_launcher_counts(std::vector<Slot> slots, Backend backend) {
   if (backend != Backend::hip && backend != Backend::rocr) return slots;
   for (size_t i = 0; i < slots.size(); ++i) slots[i].ordinal = static_cast<int>(i);
@@ -79,8 +79,7 @@ Argv replaced(const Argv& argv, const LauncherUse& launcher, std::initializer_li
   return result;
 }
 
-// If the command writes each rank's output to a file, these files go to the trial's folder, since in one folder the
-// files of different trials could not be distinguished.
+// The files with each rank's output go to the trial's folder, since one folder for all trials would mix them up.
 Argv with_rank_logs(Argv argv, const TrialContext& trial) {
   const LauncherUse launcher = find_launcher(argv);
   if (!writes_rank_logs(argv, launcher)) return argv;
@@ -122,7 +121,7 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
   }
   const bool one_host = std::all_of(trial.slots.begin(), trial.slots.end(),
                                     [&](const Slot& slot) { return slot.host == trial.slots.front().host; });
-  // For one host the launcher would start the processes on this machine, even if it is another host.
+  // Without --force_multi the launcher starts the ranks of a single host here, even if that host is another machine.
   const bool forced = launcher_switch(argv, launcher, "--force_multi");
   if (one_host && !forced && !is_this_machine(trial.slots.front().host)) inserted.push_back("--force_multi");
   // The command's --master_addr is removed, so that the launcher asks the trial's first host for its address.
@@ -132,7 +131,7 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
                   inserted);
 }
 
-// Starts one torchrun on each node. They meet on the first node, whose name is known when the script runs.
+// Starts one torchrun on each node. They meet on the first node, whose name is known only when the script runs.
 Argv for_torchrun_on_nodes(const Argv& argv, const LauncherUse& launcher, const TrialContext& trial) {
   const auto nodes = static_cast<size_t>(trial.allocation_nodes);
   return replaced(argv, launcher,
@@ -196,7 +195,7 @@ Argv for_accelerate(const Argv& argv, const LauncherUse& launcher, const TrialCo
   } else if (visibility_variable(trial.backend) != nullptr) {
     inserted.insert(inserted.end(), {"--gpu_ids", id_list(trial.slots)});
   }
-  // Without an accelerator on one machine, the settings file decides.
+  // On one machine without accelerators, the settings file gives the number of processes.
   const bool is_ours = on_nodes || visibility_variable(trial.backend) != nullptr;
   if (is_ours && !accelerate_has_a_count(argv, launcher)) {
     inserted.insert(inserted.end(), {"--num_processes", fmt::to_string(trial.slots.size())});
@@ -294,8 +293,8 @@ std::vector<CommandFile> CommandTemplate::best_files(const fs::path& config_file
   return files;
 }
 
-// A trial on this machine would have another host name in the default hostfile than localhost. So the launcher is given
-// a file that it treats as no hostfile.
+// A trial on this machine names its host localhost, which the default hostfile does not. The launcher therefore gets a
+// file that it treats as no hostfile.
 Argv CommandTemplate::no_hostfile() const {
   std::error_code error;
   const bool is_read = fs::is_regular_file(request_.default_hostfile, error);

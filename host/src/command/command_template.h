@@ -32,8 +32,8 @@ struct CommandRequest {
   std::vector<std::pair<std::string, std::string>> arg_mappings;  // dotted config key -> flag of the command
   std::filesystem::path cwd;                                      // absolute: where the command runs
   Environment environment;                                        // for PATH
-  // The script may get its configuration from the environment. Then ds_config is the configuration (if there is a
-  // file), even if the command names another.
+  // The script may get its configuration from the environment. A file in ds_config then counts, even if the command
+  // names another.
   bool config_by_environment = false;
   std::filesystem::path default_hostfile = kDefaultHostfile;
 };
@@ -86,9 +86,9 @@ class CommandTemplate {
     const std::optional<int> count = command_slots(request_.argv, launcher_);
     return count ? count : accelerate_settings_.num_processes;
   }
-  // Whether trials get a number of processes that the command does not have. Then the best command gets it too.
+  // Whether trials get a number of processes that the command does not have. The best command then gets it too.
   bool gets_a_count(Backend backend) const;
-  // Empty for other launchers.
+  // The resources in the command; empty for other launchers than deepspeed.
   LauncherResources resources() const;
   // How the deepspeed launcher reaches several hosts: pdsh, openmpi, ...; in lower case, as the launcher reads it.
   std::string multinode_launcher() const;
@@ -108,7 +108,7 @@ class CommandTemplate {
   // Whether the command is a Python script without a launcher. If the rank is not set, DeepSpeed asks MPI for it
   // (comm/comm.py of 0.14.5) and uses port 29500, whatever MASTER_PORT is.
   bool starts_lone_script() const;
-  // Returns srun or mpirun if its ranks all use one fixed port in this way; empty: they do not.
+  // Returns srun or mpirun if it starts such a script, whose ranks then share port 29500; empty: it does not.
   std::string starts_ranks_at_one_port() const;
   // Whether the number of processes can be set in the command.
   bool takes_a_size() const {
@@ -137,11 +137,11 @@ class CommandTemplate {
   };
   Argv render_best(const Json& config, const std::filesystem::path& config_file,
                    const std::optional<Size>& size = std::nullopt) const;
-  // Returns the files that it needs besides the configuration.
+  // Returns the files that the best command needs besides the configuration.
   std::vector<CommandFile> best_files(const std::filesystem::path& config_file,
                                       const std::optional<Size>& size = std::nullopt) const;
 
-  // Sets the mappings, including those of the configuration. Throws Error: the command does not have a flag.
+  // Sets the mappings, including those of the configuration. Throws Error if the command lacks a flag.
   void map_arguments(std::vector<std::pair<std::string, std::string>> mappings);
 
  private:

@@ -1,4 +1,4 @@
-// Commands that run beside the trials, for example those that end a trial on another machine.
+// Commands that run beside the trials, for example to end a trial on another machine.
 // Threading: control thread only. Ownership: the destructor waits up to ten seconds for running commands. Errors: none;
 // a command that cannot be started is ignored, since a trial's end does not depend on it alone.
 #ifndef DSAT_HOST_RUNNER_BACKGROUND_COMMANDS_H_

@@ -11,8 +11,8 @@ PortPool::PortPool() : next_(first_port_of_process()) {}
 
 uint16_t PortPool::acquire() {
   for (int tried = 0; tried <= kLastPort - kFirstPort; ++tried) {
-    // The search continues after the last port, because processes of an ended trial may still hold a port that was just
-    // released.
+    // The search begins after the port given out last, because an ended trial's processes may still hold a released
+    // port.
     const uint16_t port = next_;
     next_ = next_port(next_);
     if (live_.count(port) == 0 && port_is_free(port)) {

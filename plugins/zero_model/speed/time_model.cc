@@ -12,18 +12,18 @@
 namespace dsat::zero_model {
 namespace {
 
-// Multiples of the residual's amplitudes and noises of a time that the evidence chooses from.
+// The evidence chooses from these multiples of the residual's amplitudes and from these noises of a time.
 constexpr std::array<double, 4> kScales{0.3, 0.7, 1.5, 3.5};
 constexpr std::array<double, 5> kNoises{0.002, 0.005, 0.012, 0.03, 0.08};
 constexpr double kTypicalNoise = 0.01;
-// Widths of the priors on their logarithms.
+// Widths of the priors on the logarithms of scales and noise.
 constexpr double kScaleWidth = 1.0;
 constexpr double kPartWidth = 1.2;
 constexpr double kNoiseWidth = 1.0;
 
 double square(double x) { return x * x; }
 
-// The standard deviation of normal numbers about 0, by their median: a few that lie far out do not count for more.
+// The standard deviation of normal numbers about 0, by their median, so that outliers count no more than others.
 double usual_size(const Eigen::VectorXd& numbers) {
   constexpr double kOfMedian = 1.4826;
   std::vector<double> sizes(static_cast<size_t>(numbers.size()));
@@ -72,7 +72,6 @@ Load TimeModel::load_at(const Point& point) const {
   return load;
 }
 
-// The constants begin anew from their prior.
 void TimeModel::restart_constants(const WaveRange& range) {
   wave_ = range;
   for (Load& load : loads_) load.wave = range.wave;
@@ -86,8 +85,8 @@ void TimeModel::restart(const WaveRange& range) {
   noise_ = kTypicalNoise;
 }
 
-// Some of the measurements are inside the range that was open when the wave was chosen. A size that they refute would
-// make them stragglers.
+// Does a measurement lie inside the range that was open when the wave was chosen? If it refutes the chosen size, it
+// would look like an outlier.
 bool TimeModel::wave_is_divided() const {
   return std::any_of(loads_.begin(), loads_.end(),
                      [this](const Load& load) { return divides(load.micro_batch, wave_); });
@@ -105,8 +104,8 @@ double TimeModel::evidence_of(const WaveRange& range) {
   return best + range.log_prior;
 }
 
-// Those ranges that explain the times best at the scales and the noise that are usual: weighing all of them in full
-// would be most of a fit.
+// The ranges that explain the times best at the usual scales and noise. Weighing all ranges in full would take most of
+// a fit's time.
 std::vector<WaveRange> TimeModel::likeliest_ranges() {
   constexpr size_t kFinalists = 12;
   std::vector<double> measured;
@@ -171,7 +170,7 @@ void TimeModel::linearise() {
   }
 }
 
-// The measured log times less those of the step time model before any trial, to first order.
+// The measured log times less those at the prior's mean, to first order in the constants.
 Eigen::VectorXd TimeModel::departure() const {
   return log_times_ - values_.head(measured_) - gradients_.topRows(measured_) * (prior_.mean - theta_);
 }
@@ -225,7 +224,7 @@ double TimeModel::evidence(const Eigen::VectorXd& scales, double noise) const {
   const Eigen::VectorXd gap = departure();
   const double fit = gap.dot(llt.solve(gap));
   const double volume = 2 * llt.matrixLLT().diagonal().array().log().sum();
-  // One common scale and, about it, each part's own.
+  // The prior is on the common scale and on each part's distance from it.
   const double common = scales.array().log().mean();
   const double own = (scales.array().log() - common).square().sum();
   const double prior =
@@ -233,8 +232,8 @@ double TimeModel::evidence(const Eigen::VectorXd& scales, double noise) const {
   return -0.5 * (fit + volume + prior);
 }
 
-// Chooses one scale for all parts, and the noise; from there each part's own. Starting large, the parts that are not
-// needed shrink; starting small, those that are needed grow. The ends differ, and the evidence decides which is better.
+// Chooses one scale for all parts and the noise, then each part's own scale. From a large start unneeded parts shrink,
+// from a small start needed parts grow. The results differ, and the evidence decides.
 void TimeModel::choose_scales() {
   double best = -std::numeric_limits<double>::infinity();
   Eigen::VectorXd best_scales = scales_;
@@ -344,7 +343,7 @@ TimeModel::Cross TimeModel::cross(const std::vector<Point>& points) const {
   return cross;
 }
 
-// The parts are added at once: a matrix of each part would be written only to be added to the others.
+// The parts are added point by point, since a matrix of each part would only be summed.
 Eigen::MatrixXd TimeModel::own_covariance(const std::vector<Point>& points) const {
   const size_t count = points.size();
   std::vector<Site> sites;
@@ -415,8 +414,8 @@ Eigen::MatrixXd TimeModel::rest() const {
   return k;
 }
 
-// While few trials are known, theta is far from normal: it is drawn from the prior and kept in proportion to its
-// likelihood (sampling, importance resampling: Rubin 1988). Empty where too few of the draws are likely.
+// With few trials theta is far from normal, so draws from the prior are kept in proportion to their likelihood
+// (sampling, importance resampling: Rubin 1988). Empty: too few draws are likely.
 Eigen::MatrixXd TimeModel::resampled_theta(Eigen::Index draws, Random& random) const {
   constexpr Eigen::Index kFew = 6, kPool = 16;
   if (measured_ > kFew) return {};
@@ -436,14 +435,14 @@ Eigen::MatrixXd TimeModel::resampled_theta(Eigen::Index draws, Random& random) c
     for (; next < draws && static_cast<double>(next) + 0.5 < so_far; ++next) theta.col(next) = pool.col(i);
   }
   for (; next < draws; ++next) theta.col(next) = pool.col(pool.cols() - 1);
-  // Shuffled, because draws are paired with those of other models.
+  // The draws are shuffled, because they are paired with those of other models.
   for (Eigen::Index i = draws - 1; i > 0; --i) {
     theta.col(i).swap(theta.col(static_cast<Eigen::Index>(random.uniform_below(static_cast<uint64_t>(i) + 1))));
   }
   return theta;
 }
 
-// A draw from the prior, moved by what it lacks of the measurements (Matheron's rule: Journel and Huijbregts, 1978).
+// A draw from the prior, moved by its distance from the measurements (Matheron's rule: Journel and Huijbregts, 1978).
 Eigen::MatrixXd TimeModel::linear_theta(Eigen::Index draws, Random& random) const {
   const Eigen::MatrixXd gradients = gradients_.topRows(measured_);
   Eigen::MatrixXd theta = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), draws, random);
