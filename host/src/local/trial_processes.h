@@ -1,4 +1,4 @@
-// Finds the processes of a trial without dsat-launch, which the trial may have killed or stopped.
+// Finds and ends the processes of a trial without dsat-launch, which the trial may have killed or stopped.
 //
 // A process belongs to a trial if its environment has the trial's mark, if it is in the session of the trial's
 // dsat-launch, or if a process of the trial started it. A process that loses its parent becomes a child of the host,

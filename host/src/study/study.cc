@@ -29,9 +29,9 @@
 #include "study/rescue/best_again.h"
 #include "study/results/best_command.h"
 #include "study/results/run_dir.h"
+#include "study/resume/resumed_state.h"
 #include "study/state/searches.h"
 #include "study/state/strategy_run.h"
-#include "study/take_up/take_up.h"
 #include "study/turn/coordinator.h"
 #include "study/turn/guarded_observer.h"
 
@@ -264,9 +264,9 @@ StudyResult Study::Impl::run(Observer& observer) {
   PluginLog plugin_log(loop);
   const auto state = [&] {
     if (!resumes) return StudyState(plan);
-    // The engines of a cluster take up their steps and jobs themselves.
+    // The engines of a cluster adopt their steps and jobs themselves.
     if (is_local) end_orphans(plan.dir, observer);
-    StudyState read = take_up(*journal, plan, *resumes, plugin_log, observer, loop);
+    StudyState read = resumed_state(*journal, plan, *resumes, plugin_log, observer, loop);
     keep_plan_copy(plan.dir, *journal);
     return read;
   };

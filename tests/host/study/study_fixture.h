@@ -20,7 +20,7 @@
 #include "dsat/config/batch.h"
 #include "plan/plan.h"
 #include "record/journal.h"
-#include "study/take_up/take_up.h"
+#include "study/resume/resumed_state.h"
 #include "study/turn/coordinator.h"
 #include "study/turn/strategy_events.h"
 #include "support/temp_dir.h"
@@ -216,7 +216,7 @@ struct Session {
   StudyResult resume() {
     return result_of([&] {
       journal = Journal::open(plan.dir, Journal::Mode::open);
-      return run(take_up(*journal, plan, terms, plugin_log, observer, loop));
+      return run(resumed_state(*journal, plan, terms, plugin_log, observer, loop));
     });
   }
   StudyResult run(StudyState state) {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "record/check_rows.h"
-#include "study/take_up/rewind.h"
+#include "study/resume/rewind.h"
 
 namespace dsat::host {
 namespace {

@@ -1,4 +1,4 @@
-// The steps that take_up and the turns share.
+// The steps that a resumed state and the turns share.
 #include "study/state/study_state.h"
 
 #include <algorithm>

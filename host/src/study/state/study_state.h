@@ -1,4 +1,4 @@
-// The state of a study: the turns change it, and a resume reads it back from the journal (study/take_up/take_up.h).
+// The state of a study: the turns change it, and study/resume/resumed_state.h reads it back from the journal.
 //
 // Threading: a plain value, used on the control thread. Ownership: it owns the strategy at work; the plugin log that
 // the strategy writes to must outlive it.

@@ -24,7 +24,7 @@ namespace dsat::host {
 // How long an ended trial waits for older ones that still run before its strategy learns of it.
 inline constexpr std::chrono::seconds kReorderWindow{5};
 
-// The state changes of a study. A resumed study rewrites states before the table has them (study/take_up/rewind.h).
+// The state changes of a study. A resumed study rewrites states before the table has them (study/resume/rewind.h).
 bool may_follow(TrialState from, TrialState to);
 
 class TrialTable {

@@ -57,7 +57,7 @@ class Coordinator {
     PluginLog& plugin_log;
     const std::atomic<int>& stop_level;
   };
-  // `state`: of a new study, or as take_up gives it.
+  // `state`: of a new study, or as resumed_state gives it.
   Coordinator(StudyState state, const Surroundings& surroundings);
 
   StudyResult run();

@@ -1,5 +1,5 @@
 // The rows of the journal become a state, from the trials to the strategy at work; open trials go back to their queues.
-#include "study/take_up/take_up.h"
+#include "study/resume/resumed_state.h"
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -10,12 +10,13 @@
 #include <set>
 #include <utility>
 
+#include "dsat/base/shell.h"
 #include "dsat/config/json_numbers.h"
 #include "plan/device_hours.h"
 #include "record/check_rows.h"
+#include "study/resume/replay.h"
+#include "study/resume/rewind.h"
 #include "study/state/phases.h"
-#include "study/take_up/replay.h"
-#include "study/take_up/rewind.h"
 
 namespace dsat::host {
 namespace {
@@ -106,9 +107,11 @@ void report_earlier_limits(const Plan& plan, const Json& start, Observer& observ
   if (!at_once || plan.concurrency() <= *at_once) return;
   observer.on_log(
       Observer::Severity::info,
-      fmt::format("{} plans for {} trials at once, as at its start; `dsat-host resume --searcher {}` has it begin anew "
-                  "with {} and all that was measured",
-                  plan.searcher.plugin.name, *at_once, plan.searcher.plugin.name, plan.concurrency()));
+      fmt::format(
+          "{} plans for {} trials at once, as at its start; `dsat-host resume {} --searcher {}` starts it again "
+          "with {} at once and all measurements",
+          plan.searcher.plugin.name, *at_once, shell_quote(plan.dir.string()), plan.searcher.plugin.name,
+          plan.concurrency()));
 }
 
 // Brings the strategy that was at work to where it was, by the events that it has had since its start.
@@ -241,8 +244,8 @@ void read_state(StudyState& state, std::vector<Trial> trials, std::vector<Journa
 
 }  // namespace
 
-StudyState take_up(Journal& journal, Plan plan, const ResumeTerms& terms, PluginLog& log, Observer& observer,
-                   Loop& loop) {
+StudyState resumed_state(Journal& journal, Plan plan, const ResumeTerms& terms, PluginLog& log, Observer& observer,
+                         Loop& loop) {
   StudyState state(std::move(plan));
   state.time_used = terms.time_used;
   {

@@ -1,8 +1,8 @@
 // Going back in a study's history: with a raised limit, the decisions that the old limit shaped are made again.
 //
 // Threading: control thread, inside a turn of the journal. Errors: none; the journal's commit has them.
-#ifndef DSAT_HOST_STUDY_TAKE_UP_REWIND_H_
-#define DSAT_HOST_STUDY_TAKE_UP_REWIND_H_
+#ifndef DSAT_HOST_STUDY_RESUME_REWIND_H_
+#define DSAT_HOST_STUDY_RESUME_REWIND_H_
 
 #include <cstdint>
 #include <set>
@@ -32,4 +32,4 @@ void undo_delivery(Trial& trial, const std::vector<Trial>& trials);
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_STUDY_TAKE_UP_REWIND_H_
+#endif  // DSAT_HOST_STUDY_RESUME_REWIND_H_

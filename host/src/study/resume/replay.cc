@@ -1,5 +1,5 @@
 // Opens the strategy, restores its state, and hands over the events that the state does not contain.
-#include "study/take_up/replay.h"
+#include "study/resume/replay.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // A strategy that is brought back from a journal: with the answers of then, from its state where there is one, without
 // a word in the log. Fixture plugins are the strategies; each test writes their events itself.
-#include "study/take_up/replay.h"
+#include "study/resume/replay.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // What a study's journal gives back: states read without a coordinator, from journals that whole studies have written.
-#include "study/take_up/take_up.h"
+#include "study/resume/resumed_state.h"
 
 #include "host/study/study_fixture.h"
 #include "support/error_of.h"
@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-class TakeUpTest : public StudyTest {
+class ResumedStateTest : public StudyTest {
  protected:
   // Runs a study until its trial `held` alone is left, and copies its folder then, as if the host had died.
   fs::path crash_of(const Json& script, uint64_t held) {
@@ -31,7 +31,7 @@ class TakeUpTest : public StudyTest {
   }
   StudyState read(Plan plan) {
     journal_ = Journal::open(plan.dir, Journal::Mode::open);
-    return take_up(*journal_, std::move(plan), terms_, log_, observer_, loop_);
+    return resumed_state(*journal_, std::move(plan), terms_, log_, observer_, loop_);
   }
   static std::vector<TrialState> states(const StudyState& state) {
     std::vector<TrialState> all;
@@ -46,7 +46,7 @@ class TakeUpTest : public StudyTest {
   std::unique_ptr<Journal> journal_;
 };
 
-TEST_F(TakeUpTest, TrialsProfileAndStrategyAreAsTheCrashLeftThem) {
+TEST_F(ResumedStateTest, TrialsProfileAndStrategyAreAsTheCrashLeftThem) {
   const fs::path crash = crash_of({{"start", {try_micro_batch(2), try_micro_batch(4)}}}, 1);
   const StudyState state = read(crash);
   EXPECT_THAT(states(state), ElementsAre(TrialState::delivered, TrialState::running));
@@ -60,7 +60,7 @@ TEST_F(TakeUpTest, TrialsProfileAndStrategyAreAsTheCrashLeftThem) {
   EXPECT_EQ(journal_->meta("spent_device_hours"), Json(state.spent_device_hours));
 }
 
-TEST_F(TakeUpTest, AJournalWithoutEventsGivesAStudyThatHasNotBegun) {
+TEST_F(ResumedStateTest, AJournalWithoutEventsGivesAStudyThatHasNotBegun) {
   const Plan plan = plan_of(scripted(Json::object()));
   fs::create_directories(plan.dir);
   {
@@ -76,7 +76,7 @@ TEST_F(TakeUpTest, AJournalWithoutEventsGivesAStudyThatHasNotBegun) {
   EXPECT_TRUE(journal_->meta("settings")->contains("resumed_at"));
 }
 
-TEST_F(TakeUpTest, ARaisedLimitTakesTheFinishBackAndTheTrialBeforeItIsDeliveredAgain) {
+TEST_F(ResumedStateTest, ARaisedLimitTakesTheFinishBackAndTheTrialBeforeItIsDeliveredAgain) {
   StudyOptions two = scripted(
       {{"start", {try_micro_batch(2)}}, {"exit 0", {try_micro_batch(4), try_micro_batch(8), {{"finish", "enough"}}}}});
   two.max_trials = 2;
@@ -96,7 +96,7 @@ TEST_F(TakeUpTest, ARaisedLimitTakesTheFinishBackAndTheTrialBeforeItIsDeliveredA
   EXPECT_EQ(journal_->meta("max_trials"), Json(8));
 }
 
-TEST_F(TakeUpTest, AnotherSearcherFindsWhatHasEndedAndStopsTheRest) {
+TEST_F(ResumedStateTest, AnotherSearcherFindsWhatHasEndedAndStopsTheRest) {
   const fs::path crash = crash_of({{"start", {try_micro_batch(2), try_micro_batch(4)}}}, 1);
   terms_.another_searcher = true;
   const StudyState state = read(crash);
@@ -108,7 +108,7 @@ TEST_F(TakeUpTest, AnotherSearcherFindsWhatHasEndedAndStopsTheRest) {
 }
 
 // The host died after it had written the last failure, and before it wrote that the study ends.
-TEST_F(TakeUpTest, AnEndThatACrashKeptFromBeingWrittenIsStillTheEnd) {
+TEST_F(ResumedStateTest, AnEndThatACrashKeptFromBeingWrittenIsStillTheEnd) {
   Session first(plan_of(scripted({{"start", {try_micro_batch(1), try_micro_batch(2), try_micro_batch(3)}}})));
   first.runner.answer = [](const TrialSpec&) { return failed(Outcome::failed, "NameError"); };
   const StudyResult result = first.run_new();
@@ -125,7 +125,7 @@ TEST_F(TakeUpTest, AnEndThatACrashKeptFromBeingWrittenIsStillTheEnd) {
   EXPECT_THAT(state.ending->reason, HasSubstr("NameError"));
 }
 
-TEST_F(TakeUpTest, APluginThatAnswersOtherwiseLeavesTheJournalAsItWas) {
+TEST_F(ResumedStateTest, APluginThatAnswersOtherwiseLeavesTheJournalAsItWas) {
   const fs::path crash = crash_of({{"start", {try_micro_batch(2), try_micro_batch(4)}}}, 1);
   Plan changed = resumed_plan(crash);
   changed.searcher.options["script"] = Json{{"start", {try_micro_batch(8)}}}.dump();

@@ -3,8 +3,8 @@
 // Purpose: reads trials and events, takes back the decisions that a raised limit changes, and brings the strategy at
 //   work to where it was. A searcher that takes the study over gets what has ended as observations instead.
 // Threading: control thread. Errors: dsat::Error; the journal is then as it was.
-#ifndef DSAT_HOST_STUDY_TAKE_UP_TAKE_UP_H_
-#define DSAT_HOST_STUDY_TAKE_UP_TAKE_UP_H_
+#ifndef DSAT_HOST_STUDY_RESUME_RESUMED_STATE_H_
+#define DSAT_HOST_STUDY_RESUME_RESUMED_STATE_H_
 
 #include <chrono>
 
@@ -26,9 +26,9 @@ struct ResumeTerms {
 
 // Trials that were running when the host died are running in the state; the coordinator finds out what became of them.
 // A simulation's clock goes on from the last moment that the journal knows.
-StudyState take_up(Journal& journal, Plan plan, const ResumeTerms& terms, PluginLog& log, Observer& observer,
-                   Loop& loop);
+StudyState resumed_state(Journal& journal, Plan plan, const ResumeTerms& terms, PluginLog& log, Observer& observer,
+                         Loop& loop);
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_STUDY_TAKE_UP_TAKE_UP_H_
+#endif  // DSAT_HOST_STUDY_RESUME_RESUMED_STATE_H_

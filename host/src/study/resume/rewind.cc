@@ -1,5 +1,5 @@
 // Finds the first answer to take back, gives the trials before it their earlier states, and removes what came after.
-#include "study/take_up/rewind.h"
+#include "study/resume/rewind.h"
 
 #include <fmt/format.h>
 

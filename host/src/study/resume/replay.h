@@ -5,8 +5,8 @@
 // Threading: control thread.
 // Errors: dsat::Error, DSAT_INTERNAL: "replay_mismatch: ...", or the plugin's own message. A saved state that cannot
 //   be used is a warning, and all events are replayed.
-#ifndef DSAT_HOST_STUDY_TAKE_UP_REPLAY_H_
-#define DSAT_HOST_STUDY_TAKE_UP_REPLAY_H_
+#ifndef DSAT_HOST_STUDY_RESUME_REPLAY_H_
+#define DSAT_HOST_STUDY_RESUME_REPLAY_H_
 
 #include <cstdint>
 #include <vector>
@@ -25,4 +25,4 @@ StrategyRun replay_strategy(const Plan& plan, const std::vector<JournalEvent>& e
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_STUDY_TAKE_UP_REPLAY_H_
+#endif  // DSAT_HOST_STUDY_RESUME_REPLAY_H_

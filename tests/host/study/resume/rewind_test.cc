@@ -1,5 +1,5 @@
 // What a raised trial limit takes back: events, trials and states made by hand in a journal, and what is left of them.
-#include "study/take_up/rewind.h"
+#include "study/resume/rewind.h"
 
 #include <fmt/format.h>
 
