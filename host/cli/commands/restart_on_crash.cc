@@ -54,7 +54,7 @@ class OutputError {
   }
   OutputError(const OutputError&) = delete;
   OutputError& operator=(const OutputError&) = delete;
-  // In the child.
+  // Called in the child.
   void tell(int error) const {
     if (error_ != nullptr && error != 0) *error_ = error;
   }
@@ -64,8 +64,8 @@ class OutputError {
   int* error_ = nullptr;
 };
 
-// The data for programs that the last child has written: one object under --json. The data of earlier attempts are
-// dropped.
+// The machine-readable output (--json) of the last child. The output of earlier attempts is dropped, because a program
+// expects one object.
 class Data {
  public:
   explicit Data(Console& console) : console_(console), file_(console.json() ? memfd_create("data", MFD_CLOEXEC) : -1) {}
@@ -74,7 +74,7 @@ class Data {
   }
   Data(const Data&) = delete;
   Data& operator=(const Data&) = delete;
-  // In the child.
+  // Called in the child.
   void keep() const {
     if (file_ >= 0 && ftruncate(file_, 0) == 0 && lseek(file_, 0, SEEK_SET) == 0) console_.redirect_data(file_);
   }
@@ -99,7 +99,7 @@ struct Shared {
   const OutputError& output;
 };
 
-// Until the child sets its own signal handlers, a signal that is passed on ends it as it would end this program.
+// Unblocks the signals: until the child has its own handlers, a signal ends the child.
 [[noreturn]] void be_the_child(const std::function<int()>& run, pid_t parent, const Shared& shared, Console& console) {
   setpgid(0, 0);
   shared.signals.let_go();
@@ -149,7 +149,7 @@ std::optional<ChildEnd> run_in_child(const std::function<int()>& run, const Shar
   return end;
 }
 
-// The path of the run directory, through a pipe. It can be read when the child has ended.
+// Passes the path of the run directory through a pipe. The parent reads the path when the child has ended.
 class Announcement {
  public:
   Announcement() {
@@ -162,7 +162,7 @@ class Announcement {
   }
   void make(const std::filesystem::path& dir) const {
     const std::string text = dir.string();
-    if (write(ends_[1], text.data(), text.size()) < 0) return;  // then there will be no restart
+    if (write(ends_[1], text.data(), text.size()) < 0) return;  // without the path, nothing is resumed
   }
   std::filesystem::path read() {
     close(ends_[1]);

@@ -1,5 +1,5 @@
-// Keeps the form of a study in one small JSON file, and compares a new request with it part by part. If the file cannot
-// be read, the study is not of this form.
+// Keeps the folders and the request of a study in DIR/deepspeed.json, and compares a new request with the stored one
+// part by part. A file that cannot be read counts as missing: the study was not started in DeepSpeed's form.
 #include "deepspeed/study_file.h"
 
 #include <fmt/format.h>
@@ -131,8 +131,8 @@ ExistingResults existing_results(const DeepspeedStudy& study) {
   }
   const auto earlier = read_deepspeed_study(study.dir);
   if (!earlier) refuse(study, "a study that was not started with --autotuning");
-  // A study that ended before it measured anything has nothing to lose. Its obstacle (an error in the script, a missing
-  // package) may be mended by now.
+  // A study that ended before it measured anything has nothing to lose. The cause (an error in the script, a missing
+  // package) may be gone by now.
   const host::Result<host::StudyRecord> record = host::read_study(study.dir);
   if (record.ok() && record->status != host::StudyStatus::running && !record->best) return ExistingResults::none;
   constexpr std::array<std::pair<const char*, const char*>, 4> kParts{

@@ -2,7 +2,7 @@
 // terminal a picture of the search stands below them.
 //
 // Threading: an Observer's methods are called on the study's control thread, one call at a time. The picture is drawn
-// on a thread of its own, so that a study does not wait for a terminal that takes nothing (Ctrl-S). Ownership: the
+// on a thread of its own, so that a study does not wait for a terminal that is stopped (Ctrl-S). Ownership: the
 // console outlives the progress, and nobody else writes to it meanwhile. Errors: none.
 #ifndef DSAT_CLI_TERMINAL_PROGRESS_H_
 #define DSAT_CLI_TERMINAL_PROGRESS_H_
@@ -42,8 +42,8 @@ class LiveProgress : public host::Observer {
 
   // Counts the trials that ended before this program resumed the study. The estimate of the time left ignores them.
   void count_earlier(const host::StudyRecord& record);
-  // Takes the metric of the user's own configuration from the journal: a trial of the profile may have measured it, and
-  // a trial alone does not show that. May be called on any thread.
+  // Takes the metric of the user's own configuration from the journal. A trial of the profile may have run that
+  // configuration, and its record does not show it. May be called on any thread.
   void take_own(const host::StudyFacts& facts);
   // Logged errors. They are printed at the end, below the line that says why the study ended.
   const std::vector<std::string>& errors() const { return errors_; }
@@ -69,7 +69,7 @@ class LiveProgress : public host::Observer {
   SearchView view_;
   std::optional<double> best_value_;  // the best of single trials; the mean of a configuration may differ
   std::deque<StyledLine> pending_;    // lines to print above the picture
-  size_t dropped_ = 0;                // lines left out: more came than a terminal can show
+  size_t dropped_ = 0;                // lines left out because a terminal cannot show so many
   bool done_ = false;
   std::condition_variable changed_;
   std::vector<std::string> errors_;

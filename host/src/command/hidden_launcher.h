@@ -11,8 +11,8 @@
 
 namespace dsat::host {
 
-// Returns its place ("run.sh", "the words of bash -c"); empty: there is none. A launcher that is given MASTER_PORT does
-// not count. `cwd`: where the command runs.
+// Returns the launcher's place ("run.sh", "the words of bash -c"); empty: there is no hidden launcher. A launcher that
+// is given MASTER_PORT does not count. `cwd`: where the command runs.
 std::string hidden_launcher(const Argv& command, const std::filesystem::path& cwd);
 
 }  // namespace dsat::host

@@ -1,4 +1,4 @@
-// "NAME=value" becomes "NAME". In a map the name stays and its value becomes null.
+// A variable keeps only its name, since its value may be secret: "NAME=value" becomes "NAME", and a map's value null.
 #include "record/shown_settings.h"
 
 namespace dsat::host {

@@ -31,8 +31,8 @@ std::filesystem::path trial_folder(const std::filesystem::path& run_dir, uint64_
 // to attempts/<number> in it, so they cannot be mistaken for this attempt's.
 void prepare_folder(const std::filesystem::path& run_dir, const TrialSpec& spec);
 
-// A file lock on cmd.txt. The trial's dsat-launch inherits the descriptor, so it holds the lock while a process of the
-// trial is alive, whichever host started it. This object closes only its own descriptor.
+// A file lock on cmd.txt. The trial's dsat-launch inherits the descriptor, so the lock is held while a process of the
+// trial is alive, even if its host has died. This object closes only its own descriptor.
 class FolderLock {
  public:
   explicit FolderLock(const std::filesystem::path& trial_dir);
@@ -40,7 +40,8 @@ class FolderLock {
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
 
-  int fd() const { return fd_; }  // -1: locked by another, never started here, or no locks possible
+  // -1: another process has the lock, cmd.txt is missing, or the file system has no locks.
+  int fd() const { return fd_; }
   bool is_held_by_other() const { return held_by_other_; }
 
  private:
@@ -52,8 +53,8 @@ class FolderLock {
 // not end.
 bool wait_until_unlocked(const std::filesystem::path& trial_dir);
 
-// exit.json holds the facts that classify() needs and that no other file has. read_exit returns nullopt if there is
-// none or it is another attempt's.
+// exit.json holds the facts that classify() needs and that no other file has. read_exit returns nullopt if the file is
+// missing or belongs to another attempt.
 void write_exit(const RunFacts& facts, const TrialEnd& end);
 std::optional<RunFacts> read_exit(const std::filesystem::path& trial_dir, const TrialSpec& spec);
 

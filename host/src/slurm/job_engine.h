@@ -33,7 +33,7 @@ struct JobEngineOptions {
   Environment environment{};  // of the commands and of the jobs
   std::chrono::milliseconds file_patience{std::chrono::seconds(30)};
   std::chrono::milliseconds ask_interval{std::chrono::seconds(1)};  // the shortest time between two squeues
-  // How long a job waits that cannot start now, but could if nodes came back.
+  // The time that a job may wait for nodes to come back, if Slurm says that it cannot start without them.
   std::chrono::milliseconds never_patience{std::chrono::minutes(10)};
 };
 
@@ -58,13 +58,13 @@ class JobEngine : public Engine {
     std::string name, id;  // id: empty until Slurm gives one
     JobPhase phase = JobPhase::submitting;
     bool running = false, is_ending = false, at_once = false;
-    bool ends_unstarted = false;  // its cancellation runs, and then its trial ends
-    int refusals = 0;             // by sbatch, in a row
-    int unseen = 0;               // answers of squeue without it, in a row
+    bool ends_unstarted = false;  // the job is being cancelled before its start; its trial ends next
+    int refusals = 0;             // of sbatch, in a row
+    int unseen = 0;               // answers of squeue without this job, in a row
     std::optional<JobState> last;
     std::optional<ScriptNote> ended;
-    std::optional<Loop::Clock::time_point> gone_since;   // since then, Slurm says that it has ended
-    std::optional<Loop::Clock::time_point> never_since;  // since then, Slurm says that it never starts
+    std::optional<Loop::Clock::time_point> gone_since;   // since when Slurm reports the job's end
+    std::optional<Loop::Clock::time_point> never_since;  // since when Slurm reports that the job cannot start
     Loop::Clock::time_point not_before;                  // earliest time of the next sbatch
   };
 

@@ -98,14 +98,14 @@ void PilotEngine::set_time_check() {
   if (end_) time_timer_ = loop_.at(*end_ - kLastSeconds, [this] { check_time(); });
 }
 
-// Called at the allocation's end, or if no trial could end before it and none runs. The allocation may have got more
-// time.
+// Called when the allocation ends, or when no trial runs and a new one could not end in time. Slurm is asked for the
+// end again, because the allocation may have got more time.
 void PilotEngine::check_time() {
   time_timer_ = 0;
   try {
     end_ = on_loop(allocation_end(pilot_.allocation.job, options_.environment), loop_);
   } catch (const Error&) {
-    // The end that was known before is used.
+    // The end that was known before stays in use.
   }
   if (!is_short_of_time()) return set_time_check();
   on_closing(fmt::format("the allocation (job {}) ends in {}, too soon for another trial", pilot_.allocation.job,
@@ -121,7 +121,7 @@ bool PilotEngine::has_room_for(const std::vector<TrialShape>& shapes) const {
     }
     return false;
   }
-  // Retired nodes never come back. With room reported, start() fails with that reason, and the study does not wait for
+  // Retired nodes never come back. The answer "room" makes take() fail with that reason, so the study does not wait for
   // ever.
   return RemoteEngine::has_room_for(shapes) || (shapes.size() == 1 && begun_.empty() && !retired_.empty());
 }

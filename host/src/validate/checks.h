@@ -1,5 +1,5 @@
 // Checks of a plugin, which run in a separate process.
-// Threading: the main thread of the process. Errors: none; a check that throws has failed for that reason.
+// Threading: the main thread of the process. Errors: none; the text of an exception is the reason of a failed check.
 #ifndef DSAT_HOST_VALIDATE_CHECKS_H_
 #define DSAT_HOST_VALIDATE_CHECKS_H_
 
@@ -15,8 +15,8 @@ namespace dsat::host {
 struct CheckContext {
   std::filesystem::path file;
   PluginInfo plugin;  // for a check of a strategy
-  // Called with the next step, since a crash leaves no other message. Empty text: the same step continues with another
-  // call.
+  // Reports the step that comes next, because a crash leaves no other message. Empty text: the step goes on
+  // with another call of the plugin.
   std::function<void(const std::string&)> doing;
   std::vector<std::string> host_options{};  // names of dsat-host's own command-line options
 };
@@ -24,7 +24,7 @@ struct CheckContext {
 struct CheckOutcome {
   CheckStatus status = CheckStatus::passed;
   std::string reason;
-  std::string digest;  // digest of what the strategy did, to be compared with another process
+  std::string digest;  // digest of the strategy's requests; two processes must agree
 };
 
 struct Check {
@@ -33,7 +33,8 @@ struct Check {
   CheckOutcome (*run)(const CheckContext&);
 };
 
-// In the order of the checks. If a library fails one of the first kLoading checks, the others are not run.
+// All checks, in the order in which they run. If a library fails one of the first kLoading checks, the others are not
+// run.
 const std::vector<Check>& all_checks();
 inline constexpr size_t kLoading = 4;
 

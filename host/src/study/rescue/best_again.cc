@@ -65,7 +65,7 @@ std::string command_for(Plan plan, const Json& config, bool writes) {
   const Environment environment = current_environment();
   try {
     add_experiment(find_launcher(fs::path()), environment, plan);
-  } catch (const Error&) {  // a folder that cannot be written, or half an installation
+  } catch (const Error&) {  // the command goes without the experiment: its folder or the launcher is not usable
   }
   try {
     const CommandTemplate command(

@@ -1,6 +1,6 @@
-// The lines that plugins log, from any thread, on their way to the study's observer.
+// Passes the lines that plugins log to the study's observer.
 //
-// Threading: write() from anywhere, which wakes the loop; forward() on the control thread.
+// Threading: write() may be called on any thread and wakes the loop; forward() runs on the control thread.
 #ifndef DSAT_HOST_STUDY_STATE_PLUGIN_LOG_H_
 #define DSAT_HOST_STUDY_STATE_PLUGIN_LOG_H_
 
@@ -23,7 +23,7 @@ class PluginLog {
   void write(int severity, std::string_view message);
   void forward(Observer& observer);
 
-  // While a Muted lives, lines are dropped: replayed events logged their lines when they happened.
+  // Lines are dropped while a Muted exists. A replay uses it, because the lines were shown before.
   class Muted {
    public:
     explicit Muted(PluginLog& log) : log_(log) { log_.mute(true); }
