@@ -2,7 +2,7 @@
 //
 // A lineage's configuration depends on the seed, the lineage's number and the usable configurations, never on the order
 // in which trials ended. Stages are dealt like cards: as many lineages in a row as there are stages get every stage
-// once, so a small budget does not miss one by chance.
+// once, so a small budget misses no stage by chance.
 // Threading: plain values. Ownership: refers to the space, which must live longer. Errors: none.
 #ifndef DSAT_PLUGINS_SEARCH_CONFIGURATIONS_H_
 #define DSAT_PLUGINS_SEARCH_CONFIGURATIONS_H_
@@ -31,7 +31,7 @@ class Configurations {
  public:
   Configurations(uint64_t seed, const config::Space& space) : seed_(seed), space_(&space) {}
 
-  // A configuration for lineage `index` that `usable` accepts. nullopt: none is left. A stage without one is drained.
+  // A configuration for lineage `index` that `usable` accepts. nullopt: none is left. A stage with none is drained.
   std::optional<Configuration> draw(uint64_t index, const std::function<bool(const Configuration&)>& usable);
 
   // The limit of a search in order, in points of a stage.

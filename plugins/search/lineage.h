@@ -24,15 +24,15 @@ struct Lineage {
   std::optional<int64_t> best_rank;
   std::optional<double> best_metric;
 
-  int64_t trials = 0;                             // trials that completed or gave a bound: the resource of asha, random
+  int64_t trials = 0;                             // trials that completed or gave a bound; asha and random count them
   std::vector<std::optional<double>> best_after;  // the best metric after each of these trials
   int64_t rung = 0;                               // asha's rung
   bool ended = false;                             // nothing is left to try
   bool again = false;                             // the last trial was lost, and is run once more
   TrialId last = kNoTrial;                        // the parent of the next trial
   TrialId open = kNoTrial;                        // the running trial
-  int64_t open_rank = 0;                          // its micro batch
-  std::optional<double> open_metric;              // its result, before its exit
+  int64_t open_rank = 0;                          // rank of the running trial
+  std::optional<double> open_metric;              // metric of the running trial, before its exit
 
   bool idle() const { return !ended && open == kNoTrial; }
 

@@ -13,8 +13,8 @@ namespace {
 // The search ends after this many configurations in a row without any micro batch worth a trial.
 constexpr int64_t kMostBarren = 256;
 
-// Adds a member that is a list. It builds the JSON of one element at a time, because the JSON of a whole study takes
-// many times the memory of its text.
+// Adds a member that is a list. JSON is built for one element at a time, because the JSON of a whole study takes many
+// times the memory of its text.
 template <class List, class Form>
 void append_list(std::string& text, const char* name, const List& list, const Form& form) {
   text += std::string("\"") + name + "\":[";
@@ -50,7 +50,7 @@ void LineageSearch::on_result(const Result& result) {
 void LineageSearch::on_trial_exited(const Exit& exit) {
   if (finished_) return;
   const auto open = by_open_trial_.find(exit.trial());
-  // The exit of a trial that has ended before changes nothing, but there may be room again, after a raised limit.
+  // The exit of a trial that is not open changes no lineage. After a raised limit, new trials may start.
   if (open != by_open_trial_.end()) {
     const size_t index = open->second;
     by_open_trial_.erase(open);

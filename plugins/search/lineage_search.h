@@ -34,8 +34,8 @@ namespace dsat::search {
 
 class LineageSearch : public Searcher<LineageSearch> {
  public:
-  // Raised with a change of save()'s format: 2 added the failures of a lineage and its best metric after each trial, 3
-  // the refusals in a row.
+  // The version of save()'s format: 2 added the failures of a lineage and its best metric after each trial, 3 the
+  // refusals in a row.
   static constexpr uint32_t kStateVersion = 3;
 
   LineageSearch(Host host, double range_factor) : Searcher(host), range_factor_(range_factor) {}
@@ -66,7 +66,7 @@ class LineageSearch : public Searcher<LineageSearch> {
 
   using Usable = std::function<bool(const Configuration&)>;
 
-  // A usable configuration for lineage `index`, here a random one. nullopt: none is left.
+  // A usable configuration for lineage `index`, by default a random one. nullopt: none is left.
   virtual std::optional<Configuration> draw(uint64_t index, const Usable& usable);
   // An idle lineage that continues. nullopt: none for now.
   virtual std::optional<size_t> choose() = 0;
@@ -85,7 +85,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   // A lineage with a new configuration. nullopt: none is left that can fit.
   std::optional<size_t> open_lineage();
 
-  // The binary search and what bounds it: lineage_search_steps.cc.
+  // The binary search and its bounds (lineage_search_steps.cc).
   std::optional<Step> binary_step(const Lineage& lineage) const;
   std::optional<Step> certain_step(const Lineage& lineage, const Ceiling& known, int64_t high) const;
   bool goes_beyond(const Lineage& lineage, const Ceiling& known) const;

@@ -11,8 +11,8 @@ Ceiling LineageSearch::ceiling(const Lineage& lineage) const {
   return history_->ceiling(history_->setup(history_->merged(overrides(lineage.configuration, 0))));
 }
 
-// The rank from which trials of this lineage fail. A bound found by another lineage applies to a lineage that has
-// failed itself, and to all once two lineages found one, unless as large a micro batch has completed.
+// The rank from which trials of this lineage fail. Failures of other lineages count if this lineage has failed or if
+// two others have, and if no micro batch as large has completed.
 std::optional<int64_t> LineageSearch::failing_rank(const Lineage& lineage) const {
   const auto shared = failing_.upper_bound(largest_completed());
   if (shared == failing_.end()) return lineage.failed;
@@ -20,8 +20,8 @@ std::optional<int64_t> LineageSearch::failing_rank(const Lineage& lineage) const
   return confirmed ? std::min(lineage.failed.value_or(*shared), *shared) : lineage.failed;
 }
 
-// First a rank that completed elsewhere, or the smallest, to see whether the configuration runs at all. Then the
-// middle.
+// The first trial takes a rank that completed elsewhere, or the smallest, to see whether the configuration runs at all.
+// Later trials take the middle.
 int64_t LineageSearch::below_failure(const Lineage& lineage, int64_t high) const {
   const int64_t completed = largest_completed();
   if (completed >= lineage.low && completed <= high) return completed;
@@ -37,7 +37,8 @@ int64_t LineageSearch::last_allowed(const Lineage& lineage, const Ceiling& ceili
   return last;
 }
 
-// With a memory model: what the model calls possible, but not much more than it expects. Without one: what has run.
+// The size that the model calls possible, but not far above the likely one. If the device memory is unknown, the end is
+// the largest size that has run.
 double LineageSearch::upper_end(const Ceiling& ceiling) const {
   constexpr double kFarthest = 1.5;
   if (!history_->device_memory_known()) return ceiling.likely;
@@ -45,7 +46,7 @@ double LineageSearch::upper_end(const Ceiling& ceiling) const {
 }
 
 // One trial at the upper end of what almost surely fits settles all ranks below, and its measurement is worth having.
-// Every such trial moves that end.
+// Each such trial raises that end.
 std::optional<LineageSearch::Step> LineageSearch::certain_step(const Lineage& lineage, const Ceiling& known,
                                                                int64_t high) const {
   const int64_t certain = std::min(high, micro_batches_->rank_at_or_below(range_factor_ * known.certain));
@@ -66,8 +67,8 @@ bool LineageSearch::too_fine(const Lineage& lineage, int64_t high) const {
   return (micro_batches_->at(high) - top) * (leads || highest ? kCloseShare : kCoarseShare) <= top;
 }
 
-// Is it worth a search above the end of the range? With a known device memory: if the model calls a good deal more
-// possible than has run. Otherwise: while larger batches are better.
+// Is a search above the end of the range worth it? If the device memory is known: when the model calls clearly more
+// possible than has run. If it is unknown: while larger batches are better.
 bool LineageSearch::goes_beyond(const Lineage& lineage, const Ceiling& known) const {
   constexpr double kWorthwhile = 1.1;
   if (!lineage.top) return false;
@@ -94,24 +95,23 @@ std::optional<LineageSearch::Step> LineageSearch::first_step(const Lineage& line
 
 // Determined's binary search between the settled ranks and the ceiling, which every trial may move. If the top of the
 // range fitted, the search continues above it, up to three times as far (the midpoint then doubles), but not beyond
-// what the model calls possible. So it finds a ceiling that was guessed too low, or that is unknown with the device's
-// memory. In the latter case it continues only while larger batches are better.
+// what the model calls possible. So the search finds a ceiling that was guessed too low. If the device memory is
+// unknown, the search continues only while larger batches are better.
 std::optional<LineageSearch::Step> LineageSearch::binary_step(const Lineage& lineage) const {
   const Ceiling known = ceiling(lineage);
   const int64_t last = last_allowed(lineage, known);
   if (const auto first = first_step(lineage, last)) return first;
-  // Once a large micro batch ran, a merely possible one mostly runs out of memory. So the search ends at the likely
-  // one.
+  // After a completed trial, micro batches above the likely ceiling mostly run out of memory, so the search ends there.
   const double end = lineage.top && history_->device_memory_known() ? known.likely : upper_end(known);
   int64_t high = std::min(last, micro_batches_->rank_at_or_below(range_factor_ * end));
   if (high < lineage.low && goes_beyond(lineage, known)) {
     const int64_t farthest =
         micro_batches_->rank_at_or_below(3.0 * static_cast<double>(micro_batches_->at(*lineage.top)));
     const int64_t possible = micro_batches_->rank_at_or_below(range_factor_ * known.possible);
-    // Divisors may lie farther apart. The next one is allowed in any case.
+    // Divisors may lie farther apart, so the next divisor is always allowed.
     high = std::min({last, possible, std::max(farthest, lineage.low)});
   }
-  // The smallest micro batch is tried even if the model doubts it. A model can be wrong; an out-of-memory trial is not.
+  // The smallest micro batch is tried even if the model doubts it, because a model can be wrong.
   if (lineage.trials == 0) high = std::min(last, std::max(high, lineage.low));
   if (high < lineage.low) return std::nullopt;
   if (lineage.failed) {

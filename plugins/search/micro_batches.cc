@@ -1,5 +1,5 @@
-// Lists the legal divisors of a fixed global batch. Without one, all integers between the bounds are legal and no list
-// is needed.
+// Lists the legal divisors of a fixed global batch. If the global batch is free, all integers between the bounds are
+// legal, and no list is needed.
 #include "search/micro_batches.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace dsat::search {
 namespace {
 
-// More samples than any device holds. A finite end keeps sums and doublings of ranks from overflow.
+// No device holds more samples. The limit keeps sums and doublings of ranks from overflow.
 constexpr int64_t kLargest = 1'000'000'000;
 
 std::vector<int64_t> legal_divisors(int64_t number, const config::Space& space) {

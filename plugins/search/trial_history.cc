@@ -128,7 +128,7 @@ void TrialHistory::learn(TrialId trial, const Json& merged, Outcome outcome, std
 }
 
 // With many observations, one more changes a fit little. So the fit is repeated only when their number has grown by
-// about a thirty-second. This depends on their number alone, so a restored searcher decides like the interrupted one.
+// about a thirty-second. Only the number counts, so a restored searcher decides like the interrupted one.
 void TrialHistory::observe(const cost::Observation& observation) {
   window_.add(observation);
   int64_t interval = 1;
@@ -227,8 +227,8 @@ Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
     ceiling.likely = std::min(ceiling.likely, kFarthest * known);
     ceiling.possible = std::min(ceiling.possible, kFarthest * known);
   } else {
-    // With an unknown device memory, the expected size is what ran in this stage or in a lower one, since a higher
-    // stage holds less of the model. The only upper bounds are out-of-memory trials of this stage or a higher one.
+    // With an unknown device memory, the expected size is the largest that ran in this stage or in a lower one, since a
+    // higher stage holds less of the model. An out-of-memory trial of this or a higher stage is the only upper bound.
     ceiling.possible = kUnbounded;
     for (const auto& [stage, seen] : stages_) {
       if (stage <= setup.stage) ceiling.likely = std::max(ceiling.likely, static_cast<double>(seen.fits));

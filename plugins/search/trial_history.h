@@ -1,9 +1,9 @@
 // The history of a study's trials: the measured configurations, and how large a micro batch fits.
 //
-// It learns from every trial of the study: from study.observations and from the searcher's own trials. Only an
-// out-of-memory trial is an upper bound; a trial that failed or timed out shows nothing about memory.
-// Cost: a decision costs the same however long the study is. Bounds are kept as Pareto fronts, the best trials as they
-//   change, and the memory model is fitted to a window of the observations, at ever rarer intervals.
+// The history learns from study.observations and from the searcher's own trials. Only an out-of-memory trial is an
+// upper bound; a trial that failed or timed out shows nothing about memory.
+// Cost: a decision costs the same however long the study is. Bounds are kept as Pareto fronts, each trial updates the
+//   best ones, and the memory model is fitted to a window of the observations, ever more rarely.
 // Threading: one thread. Ownership: copies what it needs. Units: samples (micro batches), bytes.
 // Errors: a malformed profile or observation throws dsat::Error or a JSON error.
 #ifndef DSAT_PLUGINS_SEARCH_TRIAL_HISTORY_H_
@@ -48,7 +48,7 @@ class TrialHistory {
   Json merged(const Json& overrides) const;
   cost::Setup setup(const Json& merged) const;
 
-  // Learns from an ended trial. `merged`: its whole configuration. A failure is no bound, but is not asked for again.
+  // Learns from an ended trial. `merged`: its whole configuration. A failed configuration is not asked for again.
   void learn(TrialId trial, const Json& merged, Outcome outcome, std::optional<double> metric,
              std::optional<double> peak_bytes);
 
@@ -83,7 +83,7 @@ class TrialHistory {
     int64_t micro_batch = 0;
   };
 
-  // Configurations that fitted, or that ran out of memory, without those whose bound follows from another's.
+  // Configurations that fitted, or that ran out of memory. One is left out if another one implies its bound.
   class ParetoFront {
    public:
     explicit ParetoFront(bool fits) : fits_(fits) {}
