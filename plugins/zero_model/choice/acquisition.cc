@@ -136,7 +136,7 @@ int64_t Acquisition::last_rank() const {
   if (largest == 0) return last;
   const int64_t ran = batches.rank_at_or_below(static_cast<double>(largest));
   if (!growth_pays_) return std::clamp<int64_t>(ran, 0, last);
-  // Divisors may lie farther apart. The next one is allowed in any case.
+  // Divisors may lie farther apart, so the next divisor is always allowed.
   const double farthest = kFarthest * static_cast<double>(largest);
   return std::min(last, std::max(batches.rank_at_or_below(farthest), ran + 1));
 }
@@ -415,12 +415,11 @@ std::optional<Proposal> Acquisition::choose_alone(uint64_t draw) {
   return best;
 }
 
-// Gives a daring micro batch the values that need the least memory. If it fails there, it fails with all other values;
-// if it fits, they can be tried from there. A smaller bucket never needs more memory, whatever noise the model has
-// fitted.
+// Gives a daring micro batch the values that need the least memory. If they fail, all others fail, too; if they fit,
+// others can follow. A smaller bucket never needs more memory, whatever noise the model has fitted.
 void Acquisition::save_memory(Proposal& proposal) {
   constexpr double kTrusted = 0.5;
-  constexpr double kAtLeast = 0.5;  // the share of the gain, given that the point fits, that must remain
+  constexpr double kAtLeast = 0.5;  // share of the gain that must remain, if the point fits
   if (surrogate_.memory().formula_probability() < kTrusted) return;
   const double least = kAtLeast * proposal.gain / proposal.fit_probability;
   const config::StageSpace& stage = *space_.tuning_space().stage(proposal.point.arm->stage);
@@ -466,7 +465,7 @@ bool Acquisition::knows_multiple(double least) const {
          std::any_of(pending_.begin(), pending_.end(), is_multiple);
 }
 
-// Moves to a multiple that is little smaller than the proposal, which costs almost nothing.
+// Moves to a multiple that is little smaller than the proposal. The move costs almost nothing.
 void Acquisition::round_down(Proposal& proposal) const {
   constexpr double kNearly = 0.85;
   const std::optional<int64_t> rounded = multiple_below(proposal.point.micro_batch);

@@ -46,7 +46,7 @@ bool better(const Proposal& a, const Proposal& b);
 // Accepted probabilities of running out of memory.
 struct Risk {
   double usual = 0.05;   // for any proposal
-  double daring = 0.05;  // for one that promises far more than all others; at least the usual
+  double daring = 0.05;  // for a proposal that promises far more than all others; at least `usual`
   double price = 0;      // the additional gain required of a trial that is certain to run out of memory
 
   // The gain minus the price of the risk beyond the usual one.
@@ -61,8 +61,8 @@ class Acquisition {
   Acquisition(ModelSpace& space, const Surrogate& surrogate, uint64_t seed, bool concurrent)
       : space_(space), surrogate_(surrogate), seed_(seed), concurrent_(concurrent) {}
 
-  // Does next() choose by joint draws? These sample the pending trials, so the surrogate must not count them. With few
-  // trials the constants are far from normal, and draws of them promise no more than the physics allows.
+  // Does next() choose by joint draws? The draws sample the pending trials, so the surrogate must not count them. With
+  // few trials the constants are far from normally distributed, and draws promise no more than the physics allows.
   bool by_draws() const { return surrogate_.young() && (concurrent_ || surrogate_.ended() < kFewTrials); }
 
   // The next trial beside the pending ones; nullopt: nothing is left to try. `draw` numbers the random choices.
@@ -79,12 +79,12 @@ class Acquisition {
   std::optional<Proposal> explore_new_stage();
 
   // After next(): a trial that all models call impossible, in a low stage, because model states may be smaller than any
-  // formula says (weights of 4 bits). First the smallest micro batch of the stage below the lowest completed one; then,
-  // while nothing fails there, larger ones. nullopt: that stage has trials, one runs in the stage above it, or the
-  // trial is not worth it.
+  // formula says (weights of 4 bits). The first trial has the smallest micro batch, in the stage below the lowest
+  // completed one. Later trials are larger, until one fails. nullopt: the stage has other trials, a trial runs in the
+  // stage above, or the trial is not worth it.
   std::optional<Proposal> explore_denied_stage();
 
-  // After next(): the largest multiple of 8 at or below the best micro batch. nullopt: one near it was measured.
+  // After next(): the largest multiple of 8 at or below the best micro batch. nullopt: a size near it was measured.
   std::optional<Proposal> explore_round_size();
 
   // The loss of the best trial with another value of each choice: one line each, the most important first.
@@ -96,7 +96,7 @@ class Acquisition {
   struct Visit {        // of an arm
     int64_t top = -1;   // the largest rank that fits at the daring risk; -1: none
     int64_t safe = -1;  // the same at the usual risk
-    Proposal best;      // of all its proposals
+    Proposal best;      // of the arm's proposals
     std::optional<Proposal> best_safe;
     bool any = false;
   };
@@ -127,12 +127,12 @@ class Acquisition {
   void expect_pending();
   void consider_repeats(std::optional<Proposal>& best) const;
   static constexpr int64_t kTile = 8, kLeastMultiple = 16;
-  // The largest multiple of kTile at or below it; nullopt: below kLeastMultiple, or the space does not allow it.
+  // The largest multiple of kTile at or below `micro_batch`; nullopt: it is too small, or the space does not allow it.
   std::optional<int64_t> multiple_below(int64_t micro_batch) const;
-  bool knows_multiple(double least) const;  // such a multiple was measured or runs
+  bool knows_multiple(double least) const;  // a multiple from `least` on was measured or runs
   void round_down(Proposal& proposal) const;
   void save_memory(Proposal& proposal);
-  bool is_excluded(const Point& point) const;  // it was tried, runs, or is above the bound of the train batch
+  bool is_excluded(const Point& point) const;  // tried, running, or above the bound of the train batch
   struct Coverage;
   // Deviations that the models do not include, because nothing was measured nearby.
   struct Doubt {
@@ -159,7 +159,7 @@ class Acquisition {
   bool growth_pays_ = true;  // may a proposal be larger than the largest micro batch that completed?
   Point anchor_;             // the incumbent, or a pending point with a better prediction
   double pending_best_ = 0;  // objective of the best pending point
-  double pending_fits_ = 0;  // its probability of fitting
+  double pending_fits_ = 0;  // the probability that this point fits
   std::map<const Arm*, Visit> visits_;
   std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // filled on first use
   std::vector<Proposal> scored_;

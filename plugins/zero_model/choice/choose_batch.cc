@@ -1,6 +1,6 @@
-// Chooses a trial beside running ones, by samples of their joint results (joint_samples.h). It takes the trial that
-// adds most to the best of the incumbent and the pending trials. So the trials of a batch spread by themselves: over
-// micro batches if the ceiling is unknown, over stages and axes if the speed is.
+// Chooses a trial beside running ones, by samples of their joint results (joint_samples.h): the trial that adds most to
+// the best of the incumbent and the pending trials. So the trials of a batch spread by themselves: over micro batches
+// if the ceiling is unknown, over stages and axes if the speed is unknown.
 #include <algorithm>
 #include <cmath>
 
@@ -10,8 +10,8 @@ namespace dsat::zero_model {
 namespace {
 
 constexpr size_t kMostArms = 48;  // sampled arms of a stage
-constexpr size_t kArms = 6;       // of these, the candidates, at several micro batches
-constexpr size_t kBestArms = 2;   // of these, the arms with the best means
+constexpr size_t kArms = 6;       // candidates among these, at several micro batches
+constexpr size_t kBestArms = 2;   // candidates that are chosen by their means
 constexpr size_t kThorough = 2;   // arms with all their micro batches as candidates
 constexpr size_t kFine = 2;       // arms of a stage with a fine ladder
 constexpr int kMostRungs = 24;
@@ -68,7 +68,7 @@ std::vector<const Arm*> Acquisition::batch_arms(uint64_t draw) const {
   return arms;
 }
 
-// From half of what surely fits to what might just fit, in logarithmic steps and round sizes.
+// Micro batches from half of the sure ceiling to the possible one, in logarithmic steps and at round sizes.
 std::vector<int64_t> Acquisition::micro_batch_ladder(const Arm& arm, const Visit& visit, bool fine) const {
   const double step = fine ? 0.07 : 0.25, tile = 8;
   const search::MicroBatches& batches = space_.micro_batches();

@@ -2,7 +2,7 @@
 //
 // The models extrapolate from the trials, and a wrong model is wrong with confidence. So a prediction is trusted less
 // the farther a point lies from the measured ones: in micro batch (waves, tiles, throttling), in its stage, in the
-// values of its axes. When the best proposal promises little, the expected improvement under this doubt chooses.
+// values of its axes. When the best proposal promises little, the expected improvement under this doubt decides.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -234,8 +234,7 @@ std::map<int, Acquisition::StageTrials> Acquisition::stage_trials() const {
 }
 
 // Lower stages need even more memory, so one failed trial settles all of them. If the trial fits, the models are wrong
-// there, and larger ones show how far, until one fails. In a stage with other trials the models were right, and nothing
-// grows there.
+// in this stage, and larger trials follow until one fails. Only stages that the models denied get larger trials.
 std::optional<Proposal> Acquisition::explore_denied_stage() {
   constexpr double kDeviations = 2;
   constexpr int64_t kGrowth = 4;

@@ -1,11 +1,10 @@
 // Joint samples of many points: how fast each is, and whether it fits.
 //
 // Purpose: the value that concurrent trials add to each other. Predictions of single points cannot show it: if one
-// micro
-//   batch fits, a slightly larger one most likely fits too. In a sample every point has one speed and fits or does not,
-//   consistent with each other and with the trials so far. The gain of a trial beside others is the mean over samples
-//   (the multi-point expected improvement by simulation: Ginsbourger, Le Riche and Carraro, "Kriging is well-suited to
-//   parallelize optimization", 2010).
+//   micro batch fits, a slightly larger one most likely fits too. In a sample every point has one speed and fits or
+//   does not, consistent with each other and with the trials so far. The gain of a trial beside others is the mean over
+//   samples (the multi-point expected improvement by simulation: Ginsbourger, Le Riche and Carraro, "Kriging is
+//   well-suited to parallelize optimization", 2010).
 // Units: the objective of speed_model.h. Shapes: samples x points. Cost: O(points^3) to make.
 // Threading: one thread. Ownership: copies what it needs. Errors: points must be among those of the constructor.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_JOINT_SAMPLES_H_

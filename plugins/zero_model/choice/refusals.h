@@ -1,8 +1,8 @@
 // Values that are refused together, such as two of the user's axes that clash in some combinations.
 //
-// A refusal costs no run and shows nothing about memory, speed or the script. Two values (or one, or a stage and one)
-// that were refused together and never accepted are likely the cause, the more often the likelier. A refusal without
-// such a pair has another cause, such as the micro batch.
+// A refusal costs no run and shows nothing about memory, speed or the script. A pair of values that was refused and
+// never accepted is likely the cause, and more likely with each refusal. A pair can also be one value alone, or a stage
+// and a value. A refusal without such a pair has another cause, such as the micro batch.
 // Threading: one thread. Errors: none.
 #ifndef DSAT_PLUGINS_ZERO_MODEL_CHOICE_REFUSALS_H_
 #define DSAT_PLUGINS_ZERO_MODEL_CHOICE_REFUSALS_H_

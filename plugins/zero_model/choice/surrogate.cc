@@ -131,7 +131,7 @@ std::vector<MemoryObservation> Surrogate::memory_window() const {
   return chosen;
 }
 
-// The scales of the residuals are chosen at every fit of a small study, later when it has grown by an eighth.
+// The scales of the residuals are chosen at every fit of a small study, and in a larger one after growth by an eighth.
 void Surrogate::fit() {
   constexpr size_t kFew = 32;
   const bool tune = ended_ <= kFew || 8 * (ended_ - tuned_) >= ended_;
@@ -175,8 +175,9 @@ double Surrogate::share_of_good(int good, const std::function<bool(const Arm&)>&
 }
 
 // The probability that all micro batches from some size on fail for another reason than memory, such as a script's own
-// maximum or a data set with too few samples, and that `micro_batch` is beyond this size. Each failure beyond all
-// completed micro batches makes it more likely. The logarithm of the size is uniform between these.
+// maximum or a data set with too few samples, and that `micro_batch` is beyond this size. Each failure above all
+// completed micro batches makes such a size more likely. The logarithm of the size is uniform between the largest
+// completed and the smallest failed one.
 double Surrogate::beyond_ceiling(int64_t micro_batch) const {
   constexpr double kByChance = 0.3;  // the probability that one such failure has another cause
   if (micro_batch <= largest_completed_ || largest_completed_ == 0) return 0;

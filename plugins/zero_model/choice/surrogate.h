@@ -102,7 +102,7 @@ class Surrogate {
   std::map<Point, PointRecord> points_;
   std::map<int, int> stage_runs_;                 // number of trials that ran
   std::vector<std::map<double, int>> axis_runs_;  // the same by axis and coordinate
-  std::vector<Point> failures_;                   // for other reasons than memory
+  std::vector<Point> failures_;                   // failed for other reasons than memory
   Refusals refusals_;
   int64_t largest_completed_ = 0;  // micro batch
   int64_t out_of_memory_ = 0;

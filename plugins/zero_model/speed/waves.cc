@@ -1,4 +1,4 @@
-// The sizes at which a measured micro batch needs a wave more or less are the borders of the ranges.
+// The borders of the ranges are the sizes at which the number of waves of a measured micro batch changes.
 #include "zero_model/speed/waves.h"
 
 #include <algorithm>
@@ -7,9 +7,9 @@
 namespace dsat::zero_model {
 namespace {
 
-constexpr int kMostWaves = 6;  // in a micro batch: an end of more waves is worth little
+constexpr int kMostWaves = 6;  // in a micro batch; the end of a later wave hardly matters
 
-// The middle one of the allowed micro batches inside the borders, or else the middle itself.
+// The middle one of the allowed micro batches inside the borders. If none is inside: the middle of the borders.
 double middle(double low, double high, const search::MicroBatches& allowed) {
   const int64_t first = allowed.rank_at_or_below(low) + 1, last = allowed.rank_at_or_below(std::nextafter(high, low));
   if (first > last) return (low + high) / 2;
@@ -19,13 +19,13 @@ double middle(double low, double high, const search::MicroBatches& allowed) {
 }  // namespace
 
 double whole_waves(double micro_batch, double wave) {
-  // A size that fills its waves but for a rounding error fills them.
+  // The last wave may be overfull by a rounding error.
   return wave > 0 ? wave * std::ceil(micro_batch / wave - 1e-9) : micro_batch;
 }
 
 std::vector<WaveRange> wave_ranges(std::vector<double> measured, double least, const search::MicroBatches& allowed) {
   constexpr size_t kEnough = 4;
-  constexpr double kNarrowest = 1e-9;  // logarithm of a range's borders: a rounding error
+  constexpr double kNarrowest = 1e-9;  // a range whose logarithm is narrower is a rounding error
   std::sort(measured.begin(), measured.end());
   measured.erase(std::unique(measured.begin(), measured.end()), measured.end());
   if (measured.size() < kEnough) return {};
