@@ -15,7 +15,7 @@
 namespace dsat::config {
 namespace {
 
-// The product of sizes from a user may exceed 64 bits, and a wrapped one would look valid.
+// The product of sizes from a user may exceed 64 bits, and a wrapped product would look valid.
 int64_t multiply(int64_t a, int64_t b) {
   if (a > std::numeric_limits<int64_t>::max() / b) {
     throw Error(fmt::format("batch sizes too large: {} x {} exceeds 64 bits", a, b));

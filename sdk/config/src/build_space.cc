@@ -23,8 +23,8 @@ namespace {
 constexpr std::array<int64_t, 8> kBucketSizes = {1'000'000,   5'000'000,   10'000'000,    50'000'000,
                                                  100'000'000, 500'000'000, 1'000'000'000, 5'000'000'000};
 
-// A stage also has the axes of every lower one. Only keys that DeepSpeed reads are tuned: allgather_bucket_size is
-// without effect from 0.12.4 on, and allgather_partitions always was (docs/real-deepspeed.md).
+// A stage also has the axes of every lower one. Only keys that DeepSpeed reads are tuned: allgather_bucket_size has
+// no effect from 0.12.4 on, and allgather_partitions never had one (docs/real-deepspeed.md).
 std::vector<Axis> default_axes(int stage) {
   const std::vector<Json> buckets(kBucketSizes.begin(), kBucketSizes.end());
   const std::vector<Json> flags = {true, false};
@@ -46,8 +46,8 @@ std::vector<Axis> default_axes(int stage) {
   return axes;
 }
 
-// Is it a key of the offload rules? Such keys are axes at every stage, so that an allowed value replaces a forbidden
-// one of the base configuration.
+// Does the key belong to the offload rules? Such keys are axes at every stage, so that an allowed value replaces a
+// forbidden one of the base configuration.
 bool switches_offload(const std::string& key) {
   return ends_with(key, "offload_param.device") || ends_with(key, "offload_optimizer.device") ||
          starts_with(key, "zero_optimization.cpu_offload");
@@ -93,8 +93,8 @@ struct StageOutcome {
   std::vector<std::string> notices;
 };
 
-// forbids_stage() for a configuration without the keys of `axes`. If a rule forbids the absence of such a key, a value
-// of its axis may satisfy the rule.
+// forbids_stage() for a configuration without the keys of `axes`. If a rule demands such a key, a value of its axis may
+// satisfy the rule.
 std::optional<std::string> forbids_with(const std::vector<Axis>& axes, const Json& config, int stage,
                                         const RuleOptions& rules) {
   const std::optional<std::string> broken = forbids_stage(config, stage, rules);
@@ -170,7 +170,7 @@ std::vector<int> wanted_stages(const std::vector<int>& requested) {
   return stages;
 }
 
-// Collects axes. Two keys are none: stages restrict `stages`, micro batches bound `space`.
+// Collects axes. Two keys give no axis: stages restrict `stages`, micro batches bound `space`.
 class Builder {
  public:
   explicit Builder(const SpaceRequest& request)
@@ -275,7 +275,7 @@ class Builder {
     set(base_, kNumNodesKey, request_.world.num_nodes);
   }
 
-  // Refuses a partition size that no trial can use. If trials differ in size, another trial may use it.
+  // Refuses a partition size that no trial can use. Trials that differ in size are not checked.
   void check_partitions() const {
     if (!request_.num_gpus.empty()) return;
     for (const SpaceEntry& entry : entries_) {
@@ -359,8 +359,8 @@ class Builder {
                     number, kMicroBatchKey));
   }
 
-  // Each list in base_ was replaced by its first value. Here each gets the first value that is allowed at the base's
-  // own stage, or at the first wanted stage at which every list has such a value.
+  // Each list in base_ was replaced by its first value. Here each key gets the first value that is allowed at the
+  // base's own stage, or at the first wanted stage at which every list has such a value.
   void settle_lists(const std::vector<SpaceEntry>& user) {
     std::vector<int> stages{zero_stage(base_)};
     stages.insert(stages.end(), stages_.begin(), stages_.end());

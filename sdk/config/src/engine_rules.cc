@@ -19,7 +19,7 @@ bool is_enabled(const Json& config, std::string_view key) {
   return value->is_boolean() ? value->get<bool>() : value->is_number() && *value != 0;
 }
 
-// Elasticity replaces a trial's batch sizes by its own, or stops.
+// Elasticity replaces a trial's batch sizes by its own, or stops the trial.
 std::optional<std::string> broken_elasticity_rule(const Json& config) {
   if (!is_enabled(config, "elasticity.enabled")) return std::nullopt;
   return "elasticity.enabled is true, and DeepSpeed then chooses the batch sizes itself; set it to false for tuning";
@@ -40,7 +40,7 @@ std::optional<std::string> broken_reduce_scatter_rule(const Json& config, int st
                      but_stage(stage));
 }
 
-// Versions differ in the stages that support it; none supports stage 0.
+// Versions differ in the stages that allow fp16 master weights; no version allows stage 0.
 std::optional<std::string> broken_master_rule(const Json& config, int stage) {
   constexpr const char* kMaster = "fp16.fp16_master_weights_and_grads";
   if (stage != 0 || !is_enabled(config, "fp16.enabled") || !is_enabled(config, kMaster)) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<std::string> broken_optimizer_rule(const Json& config, int stage) 
     return fmt::format("1-bit optimizers work only without ZeRO: optimizer.type is {}; name another one, or {}",
                        written, kOwn);
   }
-  // muadam, muadamw and muon are variants of Adam, or newer.
+  // muadam and muadamw are variants of Adam; only newer versions know muon.
   if (is_one_of(name, {"adam", "adamw", "adagrad", "lion", "muadam", "muadamw", "muon"})) return std::nullopt;
   if (is_enabled(config, "zero_allow_untested_optimizer")) return std::nullopt;
   return fmt::format(

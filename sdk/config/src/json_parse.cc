@@ -69,7 +69,7 @@ std::string_view word_at(std::string_view text, size_t& at) {
   return text.substr(at, end - at);
 }
 
-// Explains a word of Python's that is no JSON; empty: it is none of those.
+// Explains a word of Python that is no JSON; empty: the word is another one.
 std::string explain_word(std::string_view word) {
   const std::string folded = fold(word);
   const std::string bare = !folded.empty() && folded[0] == '-' ? folded.substr(1) : folded;

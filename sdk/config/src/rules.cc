@@ -179,7 +179,7 @@ std::optional<std::string> forbids_stage(const Json& config, int stage, const Ru
   const Json* zero = find(at_stage, kZero);
   if (zero != nullptr && zero->is_boolean()) erase(at_stage, kZero);
   set(at_stage, kStageKey, stage);
-  // Every trial has its own micro batch; the user's is a starting point only.
+  // Every trial has its own micro batch, so the user's micro batch forbids no stage.
   erase(at_stage, kMicroBatchKey);
   return broken_rule(at_stage, options);
 }

@@ -44,9 +44,8 @@ std::string nested(const std::string& key) {
   return begin + "\": " + end;
 }
 
-// The number of slips that still count as the same word. One in four letters, so that a user's own short key
-// ("comment") is not taken for one of DeepSpeed's ("comet"). A third of the letters in sections where DeepSpeed refuses
-// all unknown keys.
+// The number of slips up to which two words count as the same: a quarter of the letters, so that a user's own short key
+// ("comment") is not taken for one of DeepSpeed's ("comet"). Where DeepSpeed refuses all unknown keys: a third.
 size_t tolerance(const std::string& section, size_t length) {
   return is_closed(section) ? length / 3 : std::min<size_t>(length / 4, 4);
 }

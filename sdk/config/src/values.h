@@ -12,7 +12,7 @@
 
 namespace dsat::config {
 
-// Integers, and floats without a fraction, because DeepSpeed's examples write bucket sizes as 5e8.
+// Reads an integer or a float without a fraction, because DeepSpeed's examples write bucket sizes as 5e8.
 std::optional<int64_t> as_integer(const Json& value);
 
 std::optional<int64_t> read_integer(const Json& config, std::string_view key);
@@ -23,7 +23,7 @@ std::optional<std::string> read_string(const Json& config, std::string_view key)
 // Throws "KEY is VALUE; it must be WANTED". A long value is shortened.
 [[noreturn]] void refuse_value(std::string_view key, const Json& value, std::string_view wanted);
 
-// A value in the form of messages.
+// The text of a value for messages.
 std::string shown(const Json& value);
 
 // Lowers ASCII letters only.

@@ -172,7 +172,7 @@ std::optional<Json> as_dtype(const Json& value) {
   return std::nullopt;
 }
 
-// nullopt: DeepSpeed refuses the value.
+// The value in dsat's form; nullopt: DeepSpeed refuses the value.
 std::optional<Json> as_type(Type type, const Json& value) {
   const std::optional<bool> flag = as_flag(value);
   switch (type) {

@@ -15,7 +15,7 @@
 namespace dsat::config {
 
 // Parses JSON with comments. Refuses duplicate keys, NaN and Infinity, more than 100 levels and objects of more than
-// 10,000 keys. Linear in the text. `source` stands in messages: "ds_config.json:3:14: ...".
+// 10,000 keys. The time is linear in the text. `source` stands in messages: "ds_config.json:3:14: ...".
 Json parse(std::string_view text, const std::string& source);
 
 // JSON on one line, or with `indent` spaces a level. Bytes that are not UTF-8 become U+FFFD; dump() would throw.
@@ -24,7 +24,7 @@ std::string text_of(const Json& json, int indent = -1);
 // Reads and parses a file. An Error names a missing or unreadable file.
 Json load_file(const std::filesystem::path& file);
 
-// The same for a file that a user names. It may be a pipe (dsat/base/files.h: try_read_input).
+// Reads and parses a file that a user names, which may be a pipe (dsat/base/files.h: try_read_input).
 Json load_input(const std::filesystem::path& file);
 
 // The value at a dotted key ("zero_optimization.stage"), or nullptr. DeepSpeed's keys have no dots.

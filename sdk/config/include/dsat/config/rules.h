@@ -38,7 +38,8 @@ struct RuleOptions {
 // - fp16 and bf16 exclude each other. Without ZeRO, gradients are fp32 with bf16 and fp16 with fp16.
 // - Elasticity is refused, because it chooses the batch.
 // - DeepSpeed's engine refuses: amp with ZeRO; an optimizer that is untested with ZeRO, unless allowed; at ZeRO 2 and 3
-//   gradients scaled before a reduction by reduce_scatter; at ZeRO 3 quantized gradients without it; nvme without path.
+//   gradients scaled before a reduction by reduce_scatter; at ZeRO 3 quantized gradients without
+//   reduce_scatter; nvme without path.
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options = {});
 
 // The reason why the user's own keys forbid a stage, as from broken_rule. nullopt: allowed.

@@ -46,9 +46,9 @@ struct SpaceRequest {
   std::string space_name = "the space file";  // for messages
   RuleOptions rules;
   std::optional<int64_t> global_batch;
-  int64_t dp_size = 1;       // of every trial; if trials differ, a multiple of all their sizes
+  int64_t dp_size = 1;       // of every trial; a common multiple if trials differ
   bool default_axes = true;  // false: only stage, micro batch and the user's lists are tuned
-  // GPUs of a node and nodes to choose from, as axes of every stage. Both or neither; neither: all trials are alike.
+  // The axes of the world: GPUs of a node, and nodes. Both lists are given, or none if all trials are alike.
   std::vector<int> num_gpus{}, num_nodes{};
   // The world of a trial if all trials have the same. A list of pipeline.stages divides it, and the base configuration
   // names it (dsat/config/world.h).

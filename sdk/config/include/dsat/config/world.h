@@ -2,7 +2,7 @@
 // autotuning.num_nodes.
 //
 // The two keys are part of a configuration's identity, and its data-parallel size follows from them. A searcher sees
-// two axes like any other. If pipeline.stages is tuned, every configuration has the two keys, with equal values. Other
+// them as ordinary axes. If pipeline.stages is tuned, every configuration has the two keys, with equal values. Other
 // keys of the autotuning section have no effect on a trial.
 // Threading: pure functions.
 #ifndef DSAT_CONFIG_WORLD_H_
