@@ -10,15 +10,15 @@
 namespace dsat::cost {
 namespace {
 
-// The peak during the backward of the layers from `begin` up to `end`, with `held` bytes beside them. All these layers
-// have their activations at first. Backward of a layer turns the gradient of its output into the gradient of its input,
-// and then frees its activations.
+// The peak during the backward of the layers from `begin` up to `end`, with `held` bytes beside them. At the start all
+// these layers hold their activations. The backward of a layer turns the gradient of its output into the gradient of
+// its input, and then frees its activations.
 double highest_moment(const std::vector<LayerActivations>& layers, size_t begin, size_t end, double held) {
   double peak = held;
   for (size_t i = begin; i < end; ++i) {
     held += layers[i].kept_bytes;
-    // The output's gradient counts twice, since in a residual layer the shortcut's gradient waits for the branch's. The
-    // output itself is already free.
+    // The output's gradient counts twice: in a residual layer the gradient of the shortcut waits for the gradient of
+    // the branch. The output itself is already free.
     const double gradients =
         layers[i].output_bytes + (i > 0 ? layers[i - 1].output_bytes : 0) + layers[i].largest_parameter_bytes;
     peak = std::max(peak, held + gradients + layers[i].working_bytes);

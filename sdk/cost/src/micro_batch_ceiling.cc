@@ -1,6 +1,6 @@
 // Predictions from a fit: peaks, the probability that a setup fits, the maximum micro batch, and the next micro batch
 // to measure. A prediction is a linear form of the fitted unknowns, and its deviation follows from their covariance.
-// All in bytes per device.
+// Units: bytes per device.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -31,11 +31,10 @@ Normal term(const MemoryFit& fit, Term index, double value) {
 }
 
 // A peak is the maximum of several straight lines, one for each moment of a step. Beyond the measured micro batches a
-// steeper line may take over. As a share of the extrapolated activations.
+// steeper line may take over. This deviation is a share of the extrapolated activations.
 constexpr double kExtrapolationNoise = 0.015;
-// How much steeper that line can be. A line through zero belongs to a moment without fixed memory, and it lies below
-// the largest measured peak. So the slope rises by at most fixed / largest measured micro batch. The deviation, as a
-// share of that.
+// The steepest possible line has no fixed memory: it goes through zero and lies below the largest measured peak. So a
+// slope is at most fixed / largest measured micro batch steeper. This deviation is a share of that difference.
 constexpr double kSteeperLine = 0.25;
 
 // The distribution of a linear form of a setup's peak. `scatter_bytes`: the deviation of the peak itself.
@@ -87,7 +86,7 @@ Seen seen_of(const MemoryFit& fit, const Setup& setup) {
   return seen;
 }
 
-// The probability without a known device memory, from the predicted peaks of trials that fitted and that did not.
+// The probability if the device memory is unknown: from the predicted peaks of trials that fitted or ran out of memory.
 double probability_by_peers(const MemoryFit& fit, const Setup& setup) {
   double fitted = 0, out_of_memory = kInfinity;
   for (const Observation& observation : fit.observations) {
@@ -121,8 +120,8 @@ int64_t largest(const Fits& fits) {
   return good;
 }
 
-// The micro batch that surely fits if a peak, less states and buffers, is at most proportional to the micro batch.
-// Infinity: no trial of this setup has a measured peak.
+// The micro batch that surely fits, even if all of a peak but states and buffers grows with the micro batch. Infinity:
+// no trial of this setup has a measured peak.
 double surely_fits(const MemoryFit& fit, const Setup& setup) {
   const double known = model_state_bytes(fit.inputs.size, setup) + buffer_bytes(fit.inputs.size, setup);
   const double left = *fit.inputs.device_memory_bytes - known;
@@ -137,9 +136,10 @@ double surely_fits(const MemoryFit& fit, const Setup& setup) {
 
 // The points at which a profile measures.
 constexpr double kLineBegins = 2, kHalfway = 0.5;
-constexpr double kBlind = 16;  // without a known device memory: alone, or after the start of the line
+constexpr double kBlind = 16;  // if the device memory is unknown: for a single trial, or for the second
 
-// The micro batch of a single measured trial. One forward pass is all that is known of its line.
+// The micro batch of the only trial that a profile can measure. It is limited, because the ceiling is predicted from
+// one forward pass.
 double alone(const MemoryFit& fit, const Interval& ceiling) {
   constexpr double kFarthest = 32;
   return fit.inputs.device_memory_bytes ? std::clamp(kHalfway * ceiling.low, kLineBegins, kFarthest) : kBlind;
@@ -189,7 +189,8 @@ Interval micro_batch_ceiling(const MemoryFit& fit, const Setup& setup) {
 
 int64_t next_to_measure(const MemoryFit& fit, const Setup& setup, int64_t trials_left) {
   constexpr double kLeastSecond = 4, kClose = 0.9;
-  constexpr double kLongestJump = 16;  // if no trial of this setup has a measured peak: one forward is weak evidence
+  // The limit if no trial of this setup has a measured peak, since one forward pass shows little.
+  constexpr double kLongestJump = 16;
   const Seen seen = seen_of(fit, setup);
   const auto fitted = static_cast<double>(seen.fitted);
   const Interval ceiling = micro_batch_ceiling(fit, setup);

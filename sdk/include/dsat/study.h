@@ -14,11 +14,11 @@ namespace dsat {
 struct Limits {
   int64_t max_trials = 0;
   int64_t max_concurrent_trials = 0;  // trials that the slots can run at once
-  int64_t open_trials = 0;            // trials that a strategy should keep open, so that no slot waits for it
+  int64_t open_trials = 0;            // trials that a strategy should keep open, so that no slot is idle
   int64_t slots = 0;
   int64_t slots_per_trial = 0;
   int64_t data_parallel_size = 0;
-  int64_t profile_trials = 3;  // the profiler's trials; as many again may replace trials out of memory
+  int64_t profile_trials = 3;  // the profiler's trials; at most twice as many if some run out of memory
 };
 
 struct Study {

@@ -2,9 +2,9 @@
 //
 // Purpose: a plugin's author gives a study and a function that answers trials, runs the strategy to its end and looks
 //   at its requests. The bench keeps the host's rules: the ops of an event take effect together or not at all; only
-//   started trials count against the limit; an identical request gets the result of the first one (or of an
-//   observation) once that is known; every trial of an accepted event ends exactly once; results come before exits.
-// Threading: one thread. As with dsat-host, a strategy may log from any thread; other ops are refused there.
+//   started trials count against the limit; an identical request waits for the result of the first one, or
+//   takes that of an observation; every trial of an accepted event ends exactly once; results come before exits.
+// Threading: one thread. A strategy may log from any thread, but other ops are refused there, as dsat-host does.
 // Ownership: a Bench owns its strategy. The factory must outlive the Bench.
 // Errors: a strategy's failure ends the run, and error() has its text. Misuse of the bench throws dsat::Error.
 //
@@ -33,14 +33,14 @@
 
 namespace dsat::testing {
 
-// The factory of a class that is linked into the test. A loaded library has its own: get_factory of its entry.
+// The factory of a class that is linked into the test. A loaded library gives its factory by get_factory of its entry.
 template <class T>
 const dsat_factory& factory() {
   return *static_cast<const dsat_factory*>(detail::Factories<T>::get(T::kFactoryId));
 }
 
-// The ops of the current event. The struct stands outside of Bench for clang: inside, an optional of a class with
-// default members is not default-constructible.
+// The ops of the current event. The struct stands outside of Bench, because clang cannot default-construct an optional
+// of a nested class with default members.
 struct PendingOps {
   std::vector<Trial> created;
   std::vector<TrialId> stopped;
@@ -160,8 +160,7 @@ class Bench {
   const Json& profile() const { return so_far_.profile; }
   const std::vector<std::string>& logs() const { return logs_; }
   const std::string& error() const { return error_; }  // empty: nothing failed
-  // An op that came outside of a call or from another thread, and was refused. Empty: there was none. The strategy may
-  // have ignored the refusal.
+  // The refusal of an op that came outside of a call or from another thread; empty: none. A strategy can ignore it.
   std::string stray_op() const {
     const std::lock_guard<std::mutex> lock(logs_mutex_);
     return stray_op_;
@@ -257,7 +256,7 @@ class Bench {
     }
   }
 
-  // Another thread may run this. So it uses only members that the mutex guards.
+  // Another thread may call this function, so it uses only members that the mutex guards.
   dsat_status refuse_stray(const char* name) {
     const std::string line = std::string(name) + " is refused: it came outside of a call, or from another thread";
     log(line);
@@ -357,7 +356,7 @@ class Bench {
     return call(dsat_study{sizeof(dsat_study), 0, study_.seed, detail::str(json)});
   }
 
-  // Calls the strategy. Until it returns, ops have to come from this thread.
+  // Calls the strategy. Ops are refused from other threads during the call.
   template <class Body>
   dsat_status call(const Body& body) {
     message_.clear();
