@@ -82,7 +82,7 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
       if (trials[measured.trial].identity == trials[*named].identity) best = &measured;
     }
   }
-  // Of tied configurations a searcher may name any. The host's own choice, measured again or verified, stays.
+  // A searcher may name any of several tied configurations. The host's own choice, measured again or verified, stays.
   if (!rules.measured_again && is_tie(best->metric, fastest->metric)) best = fastest;
   BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
   if (!is_tie(best->metric, fastest->metric)) {
