@@ -8,6 +8,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using FindProgram = TempDirTest;
 
@@ -48,8 +49,8 @@ TEST_F(FindProgram, SaysWhatIsWrong) {
   EXPECT_THAT(message("./train.py", environment), HasSubstr("not executable"));
   EXPECT_THAT(message("train.py", environment), HasSubstr("not executable"));
   EXPECT_THAT(message("train.py", {"PATH=/nowhere"}), HasSubstr("'./train.py'"));
-  EXPECT_THAT(message("./missing", environment), HasSubstr("no such file in " + dir().string()));
-  EXPECT_THAT(message("missing", environment), HasSubstr("not found in PATH"));
+  EXPECT_THAT(message("./missing", environment), AllOf(HasSubstr("no such file"), HasSubstr(dir().string())));
+  EXPECT_THAT(message("missing", environment), HasSubstr("in PATH"));
   EXPECT_THAT(message("./.", environment), HasSubstr("folder"));
   EXPECT_THAT(message("", environment), HasSubstr("empty"));
 }

@@ -12,6 +12,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -36,7 +37,7 @@ TEST_F(Command, DeepspeedIsABareSwitchBesideDeepspeedConfig) {
 }
 
 TEST_F(Command, DeepspeedTakesAnExistingFileWhateverItsName) {
-  EXPECT_THAT(why_not({"python3", "t.py", "--deepspeed", "config"}), HasSubstr("names no DeepSpeed configuration"));
+  EXPECT_THAT(why_not({"python3", "t.py", "--deepspeed", "config"}), HasSubstr("no DeepSpeed configuration"));
   write_text(dir() / "config", "{}");
   const CommandTemplate command = parse({"python3", "t.py", "--deepspeed", "config"});
   EXPECT_EQ(command.config_file(), dir() / "config");
@@ -50,11 +51,11 @@ TEST_F(Command, FillsPlaceholdersAnywhere) {
 }
 
 TEST_F(Command, RefusesNoConfigurationAndMoreThanOne) {
-  EXPECT_THAT(why_not({"python3", "t.py"}), HasSubstr("names no DeepSpeed configuration"));
-  EXPECT_THAT(why_not({"python3", "t.py", "--deepspeed"}), HasSubstr("names no DeepSpeed configuration"));
-  EXPECT_THAT(why_not({"python3", "t.py", "{ds_config}"}), HasSubstr("names no DeepSpeed configuration"));
+  EXPECT_THAT(why_not({"python3", "t.py"}), HasSubstr("no DeepSpeed configuration"));
+  EXPECT_THAT(why_not({"python3", "t.py", "--deepspeed"}), HasSubstr("no DeepSpeed configuration"));
+  EXPECT_THAT(why_not({"python3", "t.py", "{ds_config}"}), HasSubstr("no DeepSpeed configuration"));
   EXPECT_THAT(why_not({"python3", "--deepspeed_config", "a.json", "--deepspeed_config=b.json"}),
-              HasSubstr("more than one configuration (a.json and b.json)"));
+              HasSubstr("(a.json and b.json)"));
   EXPECT_THAT(why_not({"python3", "--deepspeed_config"}), HasSubstr("ends at --deepspeed_config"));
   EXPECT_THAT(why_not({"python3", "--deepspeed_config="}), HasSubstr("empty"));
   request_.ds_config = "base.json";
@@ -68,7 +69,7 @@ TEST_F(Command, TheSameConfigurationTwiceIsOne) {
                           "--deepspeed_config=/t/ds_config.json"));
   EXPECT_THAT(
       why_not({"python3", "--deepspeed_config=a.json", "--deepspeed_config=a.json", "--deepspeed_config=b.json"}),
-      HasSubstr("more than one configuration (a.json and b.json)"));
+      HasSubstr("(a.json and b.json)"));
   request_.ds_config = dir() / "a.json";
   EXPECT_EQ(parse({"python3", "--deepspeed_config", "./a.json"}).config_file().lexically_normal(), dir() / "a.json");
 }
@@ -204,7 +205,7 @@ TEST_F(Command, EveryTrialGetsAFreshArgumentList) {
 TEST_F(Command, AGivenConfigurationNeedsAPlaceOrAScriptThatReadsTheVariable) {
   request_.ds_config = "base.json";
   write_text(dir() / "silent.py", "import dsatlike, mydsat\nprint('from dsa')\n");
-  EXPECT_THAT(why_not({"python3", "silent.py"}), HasSubstr("read the environment's DSAT_DS_CONFIG in the script"));
+  EXPECT_THAT(why_not({"python3", "silent.py"}), HasSubstr("environment's DSAT_DS_CONFIG"));
   write_text(dir() / "reads.py", "open(os.environ['DSAT_DS_CONFIG'])\n");
   write_text(dir() / "package.py", "import torch\n    from dsat.huggingface import x\n");
   std::filesystem::create_directory(dir() / "pkg");

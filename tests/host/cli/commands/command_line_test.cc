@@ -10,9 +10,11 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 Split split_command(const Tokens& arguments) { return split(tune_options(), arguments, Grammar::command); }
 
@@ -65,16 +67,15 @@ TEST(Split, StagesMayBeFollowedByAnOption) {
 TEST(Split, StagesMayHaveCommas) {
   EXPECT_THAT(split_command({"-z", "1,2", "train"}).options, ElementsAre("--zero-stages=1", "--zero-stages=2"));
   EXPECT_THAT(split_command({"--zero-stages=0,3", "train"}).options, ElementsAre("--zero-stages=0", "--zero-stages=3"));
-  EXPECT_THAT(refusal({"-z", "1,7", "train"}), HasSubstr("takes one or more of 0 1 2 3, not '1,7'"));
-  EXPECT_THAT(refusal({"-z", "1,"}), HasSubstr("takes one or more of 0 1 2 3"));
-  EXPECT_EQ(refusal({"--zero-stages=1", "2", "train"}),
-            "--zero-stages=1 ends before '2': write --zero-stages=1,2 or --zero-stages 1 2");
+  EXPECT_THAT(refusal({"-z", "1,7", "train"}), AllOf(HasSubstr("0 1 2 3"), HasSubstr("'1,7'")));
+  EXPECT_THAT(refusal({"-z", "1,"}), HasSubstr("0 1 2 3"));
+  EXPECT_THAT(refusal({"--zero-stages=1", "2", "train"}), AllOf(HasSubstr("'2'"), HasSubstr("--zero-stages=1,2")));
 }
 
 TEST(Split, WhatIsNoStageIsRefused) {
   for (const Tokens& arguments : {Tokens{"-z", "4"}, Tokens{"-z", "1", "7", "train"}, Tokens{"-z", "-1"},
                                   Tokens{"-z", "train"}, Tokens{"-z"}, Tokens{"-z=5"}, Tokens{"-z", "--", "train"}}) {
-    EXPECT_THAT(refusal(arguments), HasSubstr("--zero-stages (-z) takes one or more of 0 1 2 3"));
+    EXPECT_THAT(refusal(arguments), AllOf(HasSubstr("--zero-stages"), HasSubstr("0 1 2 3")));
   }
 }
 
@@ -85,17 +86,19 @@ TEST(Split, NegativeNumbersAreValues) {
 TEST(Split, AMissingValueIsRefused) {
   for (const Tokens& arguments : {Tokens{"--metric"}, Tokens{"--metric", "--quiet"}, Tokens{"--metric", "--", "train"},
                                   Tokens{"--metric="}, Tokens{"--metric", "-mt", "5"}, Tokens{"--metric", ""}}) {
-    EXPECT_EQ(refusal(arguments), "--metric (-m) needs a value: --metric NAME");
+    EXPECT_THAT(refusal(arguments), AllOf(HasSubstr("--metric (-m)"), HasSubstr("--metric NAME")));
   }
 }
 
-TEST(Split, ASwitchTakesNoValue) { EXPECT_EQ(refusal({"--quiet=yes"}), "--quiet takes no value: drop '=yes'"); }
+TEST(Split, ASwitchTakesNoValue) {
+  EXPECT_THAT(refusal({"--quiet=yes"}), AllOf(StartsWith("--quiet "), HasSubstr("'=yes'")));
+}
 
 TEST(Split, UnknownOptionsAreRefusedWithTheNearest) {
-  EXPECT_EQ(refusal({"--max-trails", "5"}), "unknown option --max-trails, did you mean --max-trials?");
-  EXPECT_EQ(refusal({"-metric", "5"}), "unknown option -metric, did you mean --metric?");
-  EXPECT_THAT(refusal({"--autotuning", "train.py", "--deepspeed", "ds.json"}), HasSubstr("choose tune or run"));
-  EXPECT_THAT(refusal({"--frobnicate"}), HasSubstr("unknown option --frobnicate: see --help"));
+  EXPECT_THAT(refusal({"--max-trails", "5"}), AllOf(HasSubstr("--max-trails"), HasSubstr("--max-trials?")));
+  EXPECT_THAT(refusal({"-metric", "5"}), AllOf(HasSubstr("option -metric"), HasSubstr("--metric?")));
+  EXPECT_THAT(refusal({"--autotuning", "train.py", "--deepspeed", "ds.json"}), HasSubstr("tune or run"));
+  EXPECT_THAT(refusal({"--frobnicate"}), AllOf(HasSubstr("--frobnicate"), HasSubstr("--help")));
 }
 
 TEST(Split, NamesAreNotGuessedAndShortOnesNotSticky) {

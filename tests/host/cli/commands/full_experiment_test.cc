@@ -47,17 +47,17 @@ TEST_F(FullExperiment, RunsInTheFolderThatItIsGiven) {
 
 TEST_F(FullExperiment, ItsFailureIsStatusOneAndReported) {
   EXPECT_EQ(run("exit 7"), kNoBest);
-  EXPECT_THAT(captured_.err(), HasSubstr("dsat-host: the full training ended with status 7; its command is in"));
+  EXPECT_THAT(captured_.err(), HasSubstr("status 7"));
 }
 
 TEST_F(FullExperiment, AKilledTrainingNamesTheSignal) {
   EXPECT_EQ(run("kill -9 $$"), kNoBest);
-  EXPECT_THAT(captured_.err(), HasSubstr("ended by signal Killed"));
+  EXPECT_THAT(captured_.err(), HasSubstr("signal Killed"));
 }
 
 TEST_F(FullExperiment, TheTrainingHasSignalsAsAShellWouldGiveThem) {
   EXPECT_EQ(run("kill -INT $$"), kNoBest);
-  EXPECT_THAT(captured_.err(), HasSubstr("ended by signal Interrupt"));
+  EXPECT_THAT(captured_.err(), HasSubstr("signal Interrupt"));
 }
 
 // The training tells this program to end, as whoever runs it would.
@@ -71,7 +71,7 @@ TEST_F(FullExperiment, WhatTellsUsToEndIsPassedOnAndTheTrainingIsWaitedFor) {
     EXPECT_EQ(read_text(proof), "saved\n");
     EXPECT_FALSE(fs::exists(proof + ".later"));
   }
-  EXPECT_THAT(captured_.err(), AllOf(HasSubstr("ended with status 143"), HasSubstr("ended with status 129")));
+  EXPECT_THAT(captured_.err(), AllOf(HasSubstr("status 143"), HasSubstr("status 129")));
 }
 
 TEST_F(FullExperiment, AHangupThatIsIgnoredStaysIgnored) {
@@ -82,7 +82,7 @@ TEST_F(FullExperiment, AHangupThatIsIgnoredStaysIgnored) {
 
 TEST_F(FullExperiment, WithoutACommandNothingIsRun) {
   EXPECT_EQ(run_full_experiment(dir_ / "nowhere", {}, captured_.console), kFailed);
-  EXPECT_THAT(captured_.err(), HasSubstr("the full training was not run: cannot read its command"));
+  EXPECT_THAT(captured_.err(), AllOf(HasSubstr("was not run"), HasSubstr("cannot read")));
 }
 
 }  // namespace

@@ -13,9 +13,11 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using ::testing::StartsWith;
 
 AutotuningSection read(const char* section) {
   return read_autotuning_section(Json{{"autotuning", Json::parse(section)}}, "c.json");
@@ -98,11 +100,11 @@ TEST(ApplyAutotuning, OneLineNamesTheKeysWithoutEffect) {
   const OptionSet set;
   host::StudyOptions options;
   const auto notices = apply_autotuning(choice, Values(set, {}), host::PluginInfo(), options);
-  EXPECT_THAT(notices, ElementsAre("autotuning: without effect here: min_train_batch_size, results_dir"));
+  EXPECT_THAT(notices, ElementsAre(HasSubstr("min_train_batch_size, results_dir")));
   EXPECT_FALSE(options.early_stopping);
   choice.deepspeed_form = true;
   EXPECT_THAT(apply_autotuning(choice, Values(set, {}), host::PluginInfo(), options),
-              Contains("autotuning: without effect here: min_train_batch_size"));
+              Contains(EndsWith("here: min_train_batch_size")));
 }
 
 TEST(ApplyAutotuning, BelowAutotuningNoSectionIsAnEmptyOne) {
@@ -125,8 +127,8 @@ TEST(ApplyAutotuning, BelowAutotuningNoSectionIsAnEmptyOne) {
 }
 
 TEST(AutotuningSection, RefusesWrongTypesByFileKeyAndValue) {
-  EXPECT_EQ(refusal(R"({"fast": "yes"})"), "c.json: autotuning.fast is \"yes\": it must be true or false");
-  EXPECT_THAT(refusal(R"({"mp_size": 0})"), HasSubstr("autotuning.mp_size is 0: it must be a whole number from 1 on"));
+  EXPECT_THAT(refusal(R"({"fast": "yes"})"), StartsWith("c.json: autotuning.fast is \"yes"));
+  EXPECT_THAT(refusal(R"({"mp_size": 0})"), HasSubstr("autotuning.mp_size is 0"));
   EXPECT_EQ(read(R"({"tuner_early_stopping": 0})").tuner_early_stopping, 0) << "never, as DeepSpeed reads it";
   for (const char* bad : {R"("x")", "-1", "2.5", "[]", "true"}) {
     for (const char* key : {"tuner_num_trials", "max_train_batch_size", "num_gpus", "start_profile_step"}) {
@@ -134,12 +136,12 @@ TEST(AutotuningSection, RefusesWrongTypesByFileKeyAndValue) {
                   AllOf(HasSubstr("c.json: autotuning." + std::string(key) + " is "), HasSubstr("whole number")));
     }
   }
-  EXPECT_THAT(refusal(R"({"tuner_type": "genetic"})"), HasSubstr("gridsearch, random or model_based"));
+  EXPECT_THAT(refusal(R"({"tuner_type": "genetic"})"), AllOf(HasSubstr("gridsearch"), HasSubstr("model_based")));
   EXPECT_THAT(refusal(R"({"arg_mappings": {"a": "--"}})"), HasSubstr("arg_mappings.a is \"--\""));
   EXPECT_THAT(refusal(R"({"arg_mappings": {"a": "--b 3"}})"), HasSubstr("arg_mappings.a is \"--b 3\""));
   EXPECT_THAT(refusal(R"({"model_info": 7})"), HasSubstr("model_info is 7"));
   EXPECT_THAT(refusal(R"({"min_train_micro_batch_size_per_gpu": 8, "max_train_micro_batch_size_per_gpu": 4})"),
-              HasSubstr("nothing is left to try"));
+              HasSubstr("nothing is left"));
   EXPECT_THAT(error_of([] { read_autotuning_section(Json{{"autotuning", 1}}, "c.json"); }), HasSubstr("object"));
 }
 
@@ -156,7 +158,7 @@ TEST(SearcherOf, SaysWhichOneStandsForATunerType) {
   AutotuningChoice choice;
   choice.section = read(R"({"tuner_type": "random"})");
   EXPECT_EQ(searcher_of(choice)->searcher, "random");
-  EXPECT_THAT(searcher_of(choice)->notice, HasSubstr("tuner_type random: the searcher is random"));
+  EXPECT_THAT(searcher_of(choice)->notice, AllOf(HasSubstr("tuner_type random"), HasSubstr("searcher is random")));
   choice.section = read("{}");
   EXPECT_FALSE(searcher_of(choice)) << "a plain command keeps dsat's default";
   choice.deepspeed_form = true;

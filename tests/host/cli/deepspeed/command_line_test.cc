@@ -47,7 +47,7 @@ TEST(AutotuningOf, IsAskedForByName) {
   EXPECT_THAT(error_of([] {
                 mode({"--autotuning", "train.py"});
               }),
-              HasSubstr("--autotuning train.py: choose tune or run"));
+              AllOf(HasSubstr("--autotuning train.py"), HasSubstr("tune or run")));
 }
 
 TEST(AutotuningOf, TheLaunchersOptionsAreNotOnesOfAPlainCommand) {
@@ -68,7 +68,7 @@ TEST_F(DeepspeedForm, BecomesTheLaunchersCommand) {
 }
 
 TEST_F(DeepspeedForm, WantsAScriptThatIsThere) {
-  EXPECT_THAT(refusal({"--autotuning", "tune"}), HasSubstr("no SCRIPT to tune"));
+  EXPECT_THAT(refusal({"--autotuning", "tune"}), HasSubstr("no SCRIPT"));
   EXPECT_THAT(refusal({"--autotuning", "tune", "deepspeed", "train.py"}), HasSubstr("no script 'deepspeed'"));
 }
 

@@ -10,6 +10,7 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
@@ -56,14 +57,14 @@ TEST(EntrypointWords, AShellsLanguageIsRefused) {
     EXPECT_THAT(error_of([&] { entrypoint_words(text); }), HasSubstr("holds shell syntax")) << text;
   }
   EXPECT_THAT(error_of([] { entrypoint_words("a 'b"); }), HasSubstr("has a '"));
-  EXPECT_THAT(error_of([] { entrypoint_words("a \\"); }), HasSubstr("ends with a backslash"));
+  EXPECT_THAT(error_of([] { entrypoint_words("a \\"); }), HasSubstr("backslash"));
 }
 
 TEST(EntrypointWords, ThereIsSomethingToRun) {
   for (const Json& nothing : {Json(""), Json("  \n"), Json::array(), Json::array({""})}) {
     EXPECT_THAT(error_of([&] { entrypoint_words(nothing); }), HasSubstr("is empty")) << nothing;
   }
-  EXPECT_THAT(error_of([] { entrypoint_words(Json::parse("[[1]]")); }), HasSubstr("must be a list of words"));
+  EXPECT_THAT(error_of([] { entrypoint_words(Json::parse("[[1]]")); }), HasSubstr("list of words"));
 }
 
 TEST(EntrypointWords, ATrialClassAloneIsStartedByDeepSpeedsLaunchModule) {
@@ -109,7 +110,7 @@ TEST_F(LaunchModule, TorchrunIsSecondAndSaysSo) {
   const LaunchCommand launch = replace(deepspeed_);
   EXPECT_THAT(launch.words,
               ElementsAre("torchrun", "--no_python", "--nproc_per_node", "2", "python3", "train.py", "-x"));
-  EXPECT_THAT(launch.notice, HasSubstr("torchrun starts what determined.launch.deepspeed would"));
+  EXPECT_THAT(launch.notice, AllOf(HasSubstr("torchrun starts"), HasSubstr("determined.launch.deepspeed")));
   EXPECT_THAT(replace(torch_).words,
               ElementsAre("env", "A=1", "torchrun", "--no_python", "--nproc_per_node", "2", "python3", "train.py"));
   EXPECT_EQ(replace(torch_).notice, "");
@@ -118,8 +119,8 @@ TEST_F(LaunchModule, TorchrunIsSecondAndSaysSo) {
 TEST_F(LaunchModule, WithoutALauncherTheScriptRunsByItselfOnOneSlot) {
   const LaunchCommand launch = replace(deepspeed_, 1);
   EXPECT_THAT(launch.words, ElementsAre("python3", "train.py", "-x"));
-  EXPECT_THAT(launch.notice, HasSubstr("no launcher in PATH"));
-  EXPECT_THAT(error_of([&] { replace(deepspeed_, 2); }), HasSubstr("neither deepspeed nor torchrun is in PATH"));
+  EXPECT_THAT(launch.notice, HasSubstr("no launcher"));
+  EXPECT_THAT(error_of([&] { replace(deepspeed_, 2); }), HasSubstr("deepspeed nor torchrun"));
 }
 
 TEST_F(LaunchModule, ATrialClassIsTrainedByTheHarness) {
@@ -133,7 +134,7 @@ TEST_F(LaunchModule, ATrialClassIsTrainedByTheHarness) {
        {std::vector<std::string>{"--trial"}, {"--trial", "model_def"}, {"--trial", ":T"}, {"--trial=model_def:"}}) {
     std::vector<std::string> words{"python3", "-m", "determined.launch.deepspeed"};
     words.insert(words.end(), bad.begin(), bad.end());
-    EXPECT_THAT(error_of([&] { replace(words); }), HasSubstr("give module:Class, as in model_def:MyTrial"));
+    EXPECT_THAT(error_of([&] { replace(words); }), HasSubstr("give module:Class"));
   }
 }
 
@@ -164,7 +165,7 @@ TEST_F(LaunchModule, WhatNeedsDeterminedIsRefused) {
   EXPECT_THAT(error_of([&] {
                 replace({"python3", "-m", "determined.launch.ray", "python3", "train.py"});
               }),
-              HasSubstr("determined.launch.ray, which needs Determined"));
+              AllOf(HasSubstr("determined.launch.ray"), HasSubstr("needs Determined")));
   EXPECT_THAT(error_of([&] { replace({"python3", "-m", "determined.launch.deepspeed"}); }), HasSubstr("has no script"));
 }
 

@@ -10,6 +10,7 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -76,7 +77,7 @@ TEST_F(ExperimentFile, AConfigurationInPlaceBesideAFileOfTheEntrypointIsRefused)
         "entrypoint: python3 t.py --deepspeed_config ds.json\n"
         "hyperparameters: {ds_config: {zero_optimization: {stage: 1}}}\n");
   EXPECT_THAT(error_of([&] { read_experiment(request_); }),
-              HasSubstr("ds_config is a configuration, and the entrypoint names ds.json: keep one"));
+              AllOf(HasSubstr("ds_config"), HasSubstr("entrypoint names ds.json")));
 }
 
 TEST_F(ExperimentFile, HyperparametersAreValues) {
@@ -87,7 +88,7 @@ TEST_F(ExperimentFile, HyperparametersAreValues) {
   EXPECT_EQ(experiment.hyperparameters["n"], Json::parse(R"({"a": 3, "type": "Adam"})"));
   EXPECT_EQ(experiment.config_overwrites["gradient_accumulation_steps"], Json::parse("[1, 2]"));
   EXPECT_THAT(error_of([&] { read("", "deepspeed_config: ds.json, lr: {type: categorical, vals: [1, 2]}"); }),
-              HasSubstr("is a choice (categorical)"));
+              HasSubstr("(categorical)"));
 }
 
 TEST_F(ExperimentFile, AChoiceWhereAListIsOneValueIsForASpaceFile) {
@@ -112,8 +113,8 @@ TEST_F(ExperimentFile, WhatTheFullTrainingWillReadIsCheckedAtOnce) {
   EXPECT_THAT(complaint("searcher: {max_length: {}}\n"), HasSubstr("at least 1"));
   EXPECT_THAT(complaint("min_checkpoint_period: {epoch: 1}\n"), HasSubstr("min_checkpoint_period is"));
   EXPECT_THAT(complaint("min_validation_period: [1]\n"), HasSubstr("min_validation_period is"));
-  EXPECT_THAT(complaint("scheduling_unit: '100'\n"), HasSubstr("scheduling_unit must be an integer"));
-  EXPECT_THAT(complaint("checkpoint_policy: bset\n"), HasSubstr("use best, all or none"));
+  EXPECT_THAT(complaint("scheduling_unit: '100'\n"), AllOf(HasSubstr("scheduling_unit"), HasSubstr("integer")));
+  EXPECT_THAT(complaint("checkpoint_policy: bset\n"), HasSubstr("best, all"));
 }
 
 TEST_F(ExperimentFile, AStartupHookIsNamedAsItDoesNotRun) {
@@ -125,7 +126,7 @@ TEST_F(ExperimentFile, SlotsComeFromTheFileTheCommandOrTheCommandLine) {
   EXPECT_EQ(read("resources: {slots_per_trial: 4, max_slots: 8}\n").slots_per_trial, 4);
   EXPECT_EQ(read("resources: {slots_per_trial: 4, max_slots: 8}\n").max_slots, 8);
   EXPECT_THAT(error_of([&] { read("resources: {slots_per_trial: 0}\n"); }),
-              HasSubstr("resources.slots_per_trial must be an integer of at least 1"));
+              AllOf(HasSubstr("resources.slots_per_trial"), HasSubstr("at least 1")));
   request_.slots_per_trial = 2;
   EXPECT_EQ(read("resources: {slots_per_trial: 4}\n").slots_per_trial, 2);
   request_.slots_per_trial.reset();
@@ -133,7 +134,7 @@ TEST_F(ExperimentFile, SlotsComeFromTheFileTheCommandOrTheCommandLine) {
   EXPECT_EQ(read_experiment(request_).slots_per_trial, std::nullopt);
   write("e.yaml",
         "entrypoint: deepspeed --num_gpus 3 t.py --deepspeed_config ds.json\nresources: {slots_per_trial: 2}\n");
-  EXPECT_THAT(error_of([&] { read_experiment(request_); }), HasSubstr("entrypoint takes 3 slots"));
+  EXPECT_THAT(error_of([&] { read_experiment(request_); }), HasSubstr("takes 3 slots"));
 }
 
 TEST_F(ExperimentFile, TheLaunchModuleGetsTheSlotsOfATrial) {
@@ -151,15 +152,15 @@ TEST_F(ExperimentFile, VariablesComeAsAListAMapOrByDevice) {
   EXPECT_THAT(read(key + "{A: 1, B: x, C: ~}\n").variables, ElementsAre("A=1", "B=x", "C="));
   const std::string by_device = "{cpu: [D=cpu], cuda: [D=cuda], rocm: [D=rocm]}\n";
   EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=cpu"));
-  EXPECT_THAT(read(key + by_device).notices, Contains(HasSubstr("environment_variables.cuda is left out")));
+  EXPECT_THAT(read(key + by_device).notices, Contains(HasSubstr("environment_variables.cuda")));
   install("rocm-smi");
   EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=rocm"));
   install("nvidia-smi");
   EXPECT_THAT(read(key + by_device).variables, ElementsAre("D=cuda"));
   EXPECT_THAT(read(key + by_device).notices, Not(Contains(HasSubstr("left out"))));
-  EXPECT_THAT(complaint(key + "[1]\n"), HasSubstr("must be a list of NAME=value, it has 1"));
-  EXPECT_THAT(complaint(key + "['=x']\n"), HasSubstr("must be a list of NAME=value"));
-  EXPECT_THAT(complaint(key + "{A: [1]}\n"), HasSubstr("must be a text"));
+  EXPECT_THAT(complaint(key + "[1]\n"), AllOf(HasSubstr("list of NAME=value"), HasSubstr("it has 1")));
+  EXPECT_THAT(complaint(key + "['=x']\n"), HasSubstr("list of NAME=value"));
+  EXPECT_THAT(complaint(key + "{A: [1]}\n"), HasSubstr("be a text"));
 }
 
 TEST_F(ExperimentFile, VariablesOfTheEntrypointAreTheExperiments) {
@@ -187,14 +188,14 @@ TEST_F(ExperimentFile, RestartsOfATrialAreTakenOver) {
   EXPECT_EQ(read("max_restarts: 3\n").max_restarts, 3);
   EXPECT_EQ(read("max_restarts: 0\n").max_restarts, 0);
   EXPECT_EQ(read("").max_restarts, std::nullopt);
-  EXPECT_THAT(complaint("max_restarts: -1\n"), HasSubstr("max_restarts must be an integer of at least 0"));
+  EXPECT_THAT(complaint("max_restarts: -1\n"), AllOf(HasSubstr("max_restarts"), HasSubstr("at least 0")));
 }
 
 TEST_F(ExperimentFile, WhatThePythonInterfaceReadsIsKeptForTheScript) {
   const Experiment experiment = read("scheduling_unit: 2\nmin_validation_period: {batches: 1}\nproject: x\n");
   ASSERT_EQ(experiment.notices.size(), 2u);
-  EXPECT_THAT(experiment.notices[0], HasSubstr("without effect here: project"));
-  EXPECT_THAT(experiment.notices[1], HasSubstr("kept for the script: scheduling_unit, min_validation_period"));
+  EXPECT_THAT(experiment.notices[0], HasSubstr("effect here: project"));
+  EXPECT_THAT(experiment.notices[1], HasSubstr("script: scheduling_unit, min_validation_period"));
 }
 
 TEST_F(ExperimentFile, AMetricOfDsatsIsTakenAnyOtherIsReported) {
@@ -202,7 +203,7 @@ TEST_F(ExperimentFile, AMetricOfDsatsIsTakenAnyOtherIsReported) {
   EXPECT_EQ(read("searcher: {metric: latency}\n").metric, "latency");
   const Experiment experiment = read("searcher: {metric: loss, smaller_is_better: true}\n");
   EXPECT_EQ(experiment.metric, std::nullopt);
-  EXPECT_THAT(experiment.notices.at(0), HasSubstr("kept for the script: searcher.metric, searcher.smaller_is_better"));
+  EXPECT_THAT(experiment.notices.at(0), HasSubstr("script: searcher.metric, searcher.smaller_is_better"));
 }
 
 TEST_F(ExperimentFile, NoKeyIsDroppedWithoutAWord) {
@@ -212,7 +213,7 @@ TEST_F(ExperimentFile, NoKeyIsDroppedWithoutAWord) {
   EXPECT_THAT(experiment.notices,
               ElementsAre(HasSubstr("labels, my_own, resources.shm_size, environment.image, workspace")));
   EXPECT_EQ(experiment.document["my_own"], 1);
-  EXPECT_THAT(complaint("resources: {slots_per_trail: 2}\n"), HasSubstr("did you mean resources.slots_per_trial?"));
+  EXPECT_THAT(complaint("resources: {slots_per_trail: 2}\n"), HasSubstr("resources.slots_per_trial?"));
   EXPECT_EQ(read("searcher: {mode: aggressive}\n").notices.size(), 1u);  // near no other key
 }
 
@@ -223,7 +224,7 @@ TEST_F(ExperimentFile, BatchSizesOfTheScriptGoWithTheConfiguration) {
   const std::string sizes = config +
                             "overwrite_deepspeed_args: {train_batch_size: auto, "
                             "train_micro_batch_size_per_gpu: 3}, global_batch_size: 8";
-  EXPECT_THAT(error_of([&] { read("", sizes); }), HasSubstr("does not go with the DeepSpeed configuration"));
+  EXPECT_THAT(error_of([&] { read("", sizes); }), HasSubstr("DeepSpeed configuration"));
   const std::string listed = config +
                              "overwrite_deepspeed_args: {train_micro_batch_size_per_gpu: [1, 2, 4]}, "
                              "global_batch_size: 8, data_parallel_world_size: 1";

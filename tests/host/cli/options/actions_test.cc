@@ -33,7 +33,7 @@ TEST(ActionOf, IsDecidedByTheFirstArgument) {
 TEST(ActionOf, RefusesWordsOfLaterVersionsWithWhatToTypeInstead) {
   for (const char* word : {"new-plugin"}) {
     EXPECT_THAT(refusal({word, "x"}),
-                AllOf(HasSubstr("'" + std::string(word) + "' is not in this version"), HasSubstr("goes after --")));
+                AllOf(HasSubstr("'" + std::string(word) + "' is not in"), HasSubstr("goes after --")));
   }
 }
 
@@ -47,15 +47,15 @@ TEST(ActionOf, AMethodOrAYamlFileBeforeADirectoryBeginsTheExperimentForm) {
 }
 
 TEST(ActionOf, AMisspeltMethodIsNoProgram) {
-  EXPECT_THAT(refusal({"ahsa", "deepspeed.yaml", "."}), HasSubstr("unknown search method 'ahsa'"));
+  EXPECT_THAT(refusal({"ahsa", "deepspeed.yaml", "."}), HasSubstr("method 'ahsa'"));
   EXPECT_EQ(action_of({"sh", "deepspeed.yaml", "."}), Action::tune);  // a program there is
   EXPECT_EQ(action_of({"./ahsa", "deepspeed.yaml", "."}), Action::tune);
 }
 
 TEST(ActionOf, AMisspeltSubCommandIsNoProgram) {
-  EXPECT_THAT(refusal({"shwo", "dir"}), HasSubstr("did you mean dsat-host show?"));
-  EXPECT_THAT(refusal({"estimat"}), HasSubstr("did you mean dsat-host estimate?"));
-  EXPECT_THAT(refusal({"status", "dir"}), HasSubstr("did you mean dsat-host show?"));
+  EXPECT_THAT(refusal({"shwo", "dir"}), HasSubstr("dsat-host show?"));
+  EXPECT_THAT(refusal({"estimat"}), HasSubstr("dsat-host estimate?"));
+  EXPECT_THAT(refusal({"status", "dir"}), HasSubstr("dsat-host show?"));
   EXPECT_EQ(action_of({"./shwo", "dir"}), Action::tune);
   EXPECT_EQ(action_of({"no-such-program", "dir"}), Action::tune);
   EXPECT_EQ(action_of({"sh", "dir"}), Action::tune);  // a program there is
@@ -77,14 +77,15 @@ TEST(ActionOf, AYamlFileWithoutADirectoryIsACommand) {
 }
 
 TEST(CheckCommand, WantsOne) {
-  EXPECT_THAT(error_of([] { check_command(Split{}); }), HasSubstr("no COMMAND to tune: type dsat-host [options] --"));
+  EXPECT_THAT(error_of([] { check_command(Split{}); }),
+              AllOf(HasSubstr("no COMMAND"), HasSubstr("dsat-host [options] --")));
 }
 
 TEST(CheckCommand, RefusesReservedWordsUnlessSetOffByDashes) {
   for (const char* word : {"resume", "show", "estimate", "plugins", "validate", "asha", "_test"}) {
     Split parts;
     parts.rest = {word, "x"};
-    EXPECT_THAT(error_of([&] { check_command(parts); }), HasSubstr("a program of that name goes after --"));
+    EXPECT_THAT(error_of([&] { check_command(parts); }), HasSubstr("goes after --"));
     parts.after_dashes = true;
     EXPECT_EQ(error_of([&] { check_command(parts); }), "no error");
   }

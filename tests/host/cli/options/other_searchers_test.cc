@@ -14,6 +14,8 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 host::PluginInfo searcher(const std::string& name, const std::vector<std::string>& options) {
@@ -34,11 +36,11 @@ std::string refusal(const host::PluginInfo& chosen, const std::vector<host::Plug
 }
 
 TEST(OtherSearchers, AnOptionOfOneNamesIt) {
-  EXPECT_EQ(refusal(searcher("walk", {}), {searcher("ladder", {"rungs"})}, {"--rungs", "3"}),
-            "unknown option --rungs: it belongs to --searcher ladder");
-  EXPECT_EQ(
+  EXPECT_THAT(refusal(searcher("walk", {}), {searcher("ladder", {"rungs"})}, {"--rungs", "3"}),
+              AllOf(HasSubstr("option --rungs"), EndsWith("--searcher ladder")));
+  EXPECT_THAT(
       refusal(searcher("walk", {}), {searcher("ladder", {"rungs"}), searcher("stairs", {"rungs"})}, {"--rungs=3"}),
-      "unknown option --rungs: it belongs to --searcher ladder and --searcher stairs");
+      AllOf(HasSubstr("option --rungs"), HasSubstr("--searcher ladder "), EndsWith("--searcher stairs")));
 }
 
 TEST(OtherSearchers, TheChosenOnesOptionsAndTheProgramsStayWhatTheyAre) {
@@ -46,7 +48,7 @@ TEST(OtherSearchers, TheChosenOnesOptionsAndTheProgramsStayWhatTheyAre) {
                     {"--rungs", "3", "--max-trials", "4"}),
             "no error");
   EXPECT_THAT(refusal(searcher("walk", {}), {searcher("ladder", {"rungs"})}, {"--frobnicate"}),
-              HasSubstr("unknown option --frobnicate: see --help"));
+              AllOf(HasSubstr("--frobnicate"), HasSubstr("--help")));
 }
 
 }  // namespace

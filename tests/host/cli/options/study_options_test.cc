@@ -10,6 +10,7 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -164,11 +165,11 @@ TEST(StudyOptions, BadValuesNameTheOption) {
 TEST(StudyOptions, AnUnknownRunnerIsRefused) { EXPECT_THAT(refusal({"--runner", "kubernetes"}), HasSubstr("slurm")); }
 
 TEST(StudyOptions, ASimulationNeedsItsFileAndHasNothingToTrain) {
-  EXPECT_THAT(refusal({"--runner", "sim"}), HasSubstr("--runner sim needs --sim FILE"));
-  EXPECT_THAT(refusal({"--sim", "cluster.json"}), HasSubstr("--sim cluster.json needs --runner sim"));
+  EXPECT_THAT(refusal({"--runner", "sim"}), HasSubstr("needs --sim FILE"));
+  EXPECT_THAT(refusal({"--sim", "cluster.json"}), HasSubstr("needs --runner sim"));
   EXPECT_THAT(refusal({"--runner", "sim", "--sim", "/nowhere.json"}), HasSubstr("/nowhere.json"));
   EXPECT_THAT(refusal({"--runner", "sim", "--sim", "cluster.json", "--run-full-experiment"}),
-              HasSubstr("--run-full-experiment: a simulation has nothing to train"));
+              HasSubstr("--run-full-experiment: a simulation"));
 }
 
 TEST(ResumeOptions, AreTheLimits) {

