@@ -10,6 +10,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 Trial measured(uint64_t id, const std::string& identity, int batch, double engine_us, double wall_us) {
@@ -32,10 +33,7 @@ TEST(EndToEndTest, TheGainByTheClockIsThatOfSamplesASecond) {
   EXPECT_TRUE(found->is_script_bound());
   EXPECT_DOUBLE_EQ(found->wall_us, 580e3) << "the mean of the configuration's trials";
   EXPECT_NEAR(*found->ratio, 1024 / 580e3 / (4 / 4000.0), 1e-9);
-  EXPECT_EQ(
-      format_end_to_end(*found),
-      "a step takes 580 ms, of which the engine takes 5.4 ms (does the script wait for its data?): 1.8 x your own "
-      "configuration by the clock");
+  EXPECT_THAT(format_end_to_end(*found), AllOf(HasSubstr("580 ms"), HasSubstr("5.4 ms"), HasSubstr("1.8 x")));
 }
 
 TEST(EndToEndTest, WithoutTheOwnConfigurationThereIsNoRatio) {
@@ -54,8 +52,8 @@ TEST(ScriptWatchTest, TheFirstTrialThatWaitsIsReportedOnce) {
   EXPECT_FALSE(watch.compare_times(waits, "wall_throughput")) << "the metric counts it";
   const auto word = watch.compare_times(waits, "throughput");
   ASSERT_TRUE(word);
-  EXPECT_THAT(*word, HasSubstr("trial 1: a step takes 40 ms, of which the engine takes 4 ms"));
-  EXPECT_THAT(*word, HasSubstr("the metric throughput leaves the rest out; --metric wall_throughput counts it"));
+  EXPECT_THAT(*word, AllOf(HasSubstr("trial 1: "), HasSubstr("takes 40 ms"), HasSubstr("takes 4 ms")));
+  EXPECT_THAT(*word, HasSubstr("--metric wall_throughput"));
   EXPECT_FALSE(watch.compare_times(waits, "throughput"));
 }
 

@@ -13,6 +13,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A study of trials with growing micro batches and, in turn, other ZeRO stages and other buckets.
@@ -46,8 +47,7 @@ TEST_F(IgnoredBatchTest, TheSameTimeWhateverTheConfigurationIsNoticedAndGivesNoG
   EXPECT_TRUE(gain_over_own(trials_, "throughput", true, "0", 3));
   measure(131072, 20000);
   ASSERT_TRUE(why());
-  EXPECT_THAT(*why(),
-              HasSubstr("the step took the same time at micro batch 8 (20 ms, trial 0) and 131072 (20 ms, trial 4)"));
+  EXPECT_THAT(*why(), AllOf(HasSubstr("8 (20 ms, trial 0)"), HasSubstr("131072 (20 ms, trial 4)")));
   EXPECT_THAT(*why(), HasSubstr("--arg-mapping train_micro_batch_size_per_gpu=--FLAG"));
   EXPECT_FALSE(gain_over_own(trials_, "throughput", true, "0", 4));
 }
@@ -129,7 +129,7 @@ std::optional<std::string> last_word(const std::vector<Trial>& trials) {
 TEST(IgnoredBatchOfTwoTrialsTest, TheSameTimeAndMemoryAtFourTimesTheMicroBatchIsReported) {
   const auto word = last_word({measured(1, 2, 10000, 5000000), measured(2, 8, 10300, 5000001)});
   ASSERT_TRUE(word);
-  EXPECT_THAT(*word, HasSubstr("trials 1 and 2 took the same time and memory with micro batches 2 and 8"));
+  EXPECT_THAT(*word, AllOf(HasSubstr("trials 1 and 2 "), HasSubstr("time and memory"), HasSubstr("2 and 8")));
   EXPECT_THAT(*word, HasSubstr("--arg-mapping train_micro_batch_size_per_gpu=--FLAG"));
 }
 
@@ -162,7 +162,7 @@ TEST(IgnoredBatchOfTwoTrialsTest, AnyEarlierTrialMayBeTheOneToCompareWith) {
       last_word({measured(1, 2, 5000, 5000000), measured(2, 64, 10000, 6000000), measured(3, 256, 9000, 6000000)});
   ASSERT_TRUE(word) << "from 50 samples on the data set is the batch";
   EXPECT_THAT(*word, HasSubstr("trials 2 and 3"));
-  EXPECT_THAT(*word, HasSubstr("fewer samples than a batch (--max-micro-batch)"));
+  EXPECT_THAT(*word, AllOf(HasSubstr("fewer samples"), HasSubstr("(--max-micro-batch)")));
 }
 
 // It holds Python and its libraries, and a repeated run differs by 2 %.

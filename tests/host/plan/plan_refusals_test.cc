@@ -5,11 +5,14 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::StartsWith;
+
 TEST_F(PlanTest, RefusesWhatDeepSpeedRefusesWithFileAndKey) {
   const std::string file = (dir() / "ds_config.json").string();
   const auto refusal = [&](const std::string& config) { return error_of([&] { plan_with(config); }); };
-  EXPECT_EQ(refusal(R"({"zero_optimization": {"stage": "2"}})"),
-            file + ": zero_optimization.stage is \"2\"; it must be 0, 1, 2 or 3");
+  EXPECT_THAT(refusal(R"({"zero_optimization": {"stage": "2"}})"),
+              StartsWith(file + ": zero_optimization.stage is \"2"));
   EXPECT_THAT(refusal(R"({"zero_optimization": {"overlap_com": true}})"), HasSubstr("did you mean"));
   EXPECT_EQ(plan_with(R"({"zero_optimization": {"overlap_comm": "yes"}})").base_config["zero_optimization"].dump(),
             R"({"overlap_comm":true})");
@@ -21,15 +24,14 @@ TEST_F(PlanTest, RefusesASpaceFileByItsOption) {
     o.space_file = file;
     o.slots_per_trial = 4;
   };
-  EXPECT_THAT(why_not(with_file), ::testing::AllOf(HasSubstr("--space: "), HasSubstr("space.json")));
+  EXPECT_THAT(why_not(with_file), AllOf(HasSubstr("--space: "), HasSubstr("space.json")));
   write_text(file, R"({"zero_optimization.zero_hpz_partition_size": [2, 3]})");
   EXPECT_THAT(why_not(with_file),
-              ::testing::AllOf(HasSubstr("--space " + file.string() + ": zero_optimization.zero_hpz_partition_size"),
-                               HasSubstr("3"), HasSubstr("4")));
+              AllOf(HasSubstr("--space " + file.string() + ": zero_optimization.zero_hpz_partition_size"),
+                    HasSubstr("3"), HasSubstr("4")));
   write_text(file, R"({"zero_optimization.reduce_bucket_size": [-1]})");
-  EXPECT_EQ(
-      why_not(with_file),
-      "--space " + file.string() + ": zero_optimization.reduce_bucket_size is -1; it must be an integer of at least 0");
+  EXPECT_THAT(why_not(with_file),
+              StartsWith("--space " + file.string() + ": zero_optimization.reduce_bucket_size is -1"));
 }
 
 // DeepSpeed would refuse every trial.
@@ -39,7 +41,7 @@ TEST_F(PlanTest, ASwitchIsNoAxisBesideTheSectionThatReplacedIt) {
   const std::string config = R"({"zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu"}}})";
   write_text(file, R"({"zero_optimization.cpu_offload": [true, false]})");
   EXPECT_THAT(error_of([&] { plan_with(config, with_file); }),
-              ::testing::AllOf(HasSubstr("space.json"), HasSubstr("refuses both together")));
+              AllOf(HasSubstr("space.json"), HasSubstr("refuses both together")));
   write_text(file, R"({"zero_optimization.cpu_offload": [true, false],
                        "zero_optimization.offload_optimizer.device": ["cpu", "none"]})");
   EXPECT_THAT(error_of([&] { plan_with("{}", with_file); }), HasSubstr("refuses both together"));
@@ -52,7 +54,7 @@ TEST_F(PlanTest, ASingleConfigurationIsNoSearchAndTwoMicroBatchesAreOne) {
       o.max_micro_batch = micro_batch;
     };
   };
-  EXPECT_THAT(why_not(up_to(1)), HasSubstr("a single configuration (ZeRO stage 0, micro batch 1)"));
+  EXPECT_THAT(why_not(up_to(1)), AllOf(HasSubstr("single configuration"), HasSubstr("(ZeRO stage 0, micro batch 1)")));
   EXPECT_EQ(why_not(up_to(2)), "no error");
 }
 
@@ -75,9 +77,10 @@ TEST_F(PlanTest, ABoundOfTheTrainBatchHoldsForThePipelineWithTheFewestRanks) {
   EXPECT_EQ(moved.base_config["pipeline"]["stages"], 2);
   EXPECT_EQ(moved.base_config["train_batch_size"], 2);
   EXPECT_EQ(moved.data_parallel_size, 2);
-  EXPECT_TRUE(noticed(moved, "the profile starts with pipeline.stages 2"));
+  EXPECT_TRUE(noticed(moved, "pipeline.stages 2"));
   EXPECT_FALSE(plan_with("{}", bounded("[1, 2, 4]", 4)).base_config.contains("pipeline"));
-  EXPECT_THAT(why_not(bounded("[1, 2]", 1)), HasSubstr("micro batch 1 x accumulation 1 x data-parallel size 2"));
+  EXPECT_THAT(why_not(bounded("[1, 2]", 1)),
+              AllOf(HasSubstr("micro batch 1 "), HasSubstr("accumulation 1 "), HasSubstr("data-parallel size 2")));
 }
 
 TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
@@ -92,7 +95,7 @@ TEST_F(PlanTest, RefusesNumbersThatMakeNoSense) {
          o.min_micro_batch = 8;
          o.max_micro_batch = 4;
        },
-       "--max-micro-batch 4 is below"},
+       "--max-micro-batch 4"},
       {[](StudyOptions& o) { o.global_batch = 0; }, "--global-batch"},
       {[](StudyOptions& o) { o.max_train_batch_size = 0; }, "--max-train-batch-size"},
       {[](StudyOptions& o) { o.profile_trials = 0; }, "--profile-trials 0"},
@@ -125,7 +128,7 @@ TEST_F(PlanTest, RefusesConfigurationsThatCannotBeTuned) {
   };
   EXPECT_THAT(with("{\"a\": 1,\n \"b\" 2}"), HasSubstr("ds_config.json:2:"));
   EXPECT_THAT(with(R"({"zero_optimization": {"stage": 1, "stage": 2}})"), HasSubstr("stage"));
-  EXPECT_THAT(with(R"({"zero_optimisation": {"stage": 1}})"), HasSubstr("did you mean 'zero_optimization'"));
+  EXPECT_THAT(with(R"({"zero_optimisation": {"stage": 1}})"), HasSubstr("mean 'zero_optimization'"));
   EXPECT_THAT(with(R"({"train_batch_size": 7, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 2})"),
               HasSubstr("train_batch_size"));
   EXPECT_THAT(with(R"({"pipeline": {"stages": 2}})"), ::testing::Not(::testing::IsEmpty()));
@@ -145,10 +148,9 @@ TEST_F(PlanTest, AMisspeltKeyOfAnArgumentMappingIsRefusedAndOnesOwnIsNot) {
       o.arg_mappings = {{key, "--batch"}};
     };
   };
-  EXPECT_THAT(why_not(mapping("train_micro_batch_size")), HasSubstr("did you mean 'train_micro_batch_size_per_gpu'"));
-  EXPECT_THAT(why_not(mapping("train_micro_batch_per_gpu")),
-              HasSubstr("did you mean 'train_micro_batch_size_per_gpu'"));
-  EXPECT_THAT(why_not(mapping("my_company.batch")), HasSubstr("has a key 'my_company.batch'"));
+  EXPECT_THAT(why_not(mapping("train_micro_batch_size")), HasSubstr("mean 'train_micro_batch_size_per_gpu'"));
+  EXPECT_THAT(why_not(mapping("train_micro_batch_per_gpu")), HasSubstr("mean 'train_micro_batch_size_per_gpu'"));
+  EXPECT_THAT(why_not(mapping("my_company.batch")), HasSubstr("key 'my_company.batch'"));
   plan_with("{}", mapping("train_micro_batch_size_per_gpu"));
   plan_with(R"({"my_company": {"batch": 1}})", mapping("my_company.batch"));
   write_text(dir() / "space.json", R"({"my_company.batch": [1, 2]})");
@@ -169,9 +171,12 @@ TEST_F(PlanTest, AMappingToASwitchWouldOverwriteTheWordBehindIt) {
   for (const char* number : {"4", "auto", "-1", "1e3"}) plan_with("{}", mapping({"--batch", number}, micro_batch));
   for (const char* flag : {"true", "False", "0", "auto"}) plan_with("{}", mapping({"--batch", flag}, overlap));
   EXPECT_THAT(why_not(mapping({"--batch", "data.txt"}, micro_batch)),
-              HasSubstr("train_micro_batch_size_per_gpu names --batch, but 'data.txt' behind it is not a number"));
-  EXPECT_THAT(why_not(mapping({"--batch", "--lr", "1"}, micro_batch)), HasSubstr("'--lr' behind it is not a value"));
-  EXPECT_THAT(why_not(mapping({"--batch", "data.txt"}, overlap)), HasSubstr("'data.txt' behind it is not true or"));
+              AllOf(HasSubstr("train_micro_batch_size_per_gpu names --batch"), HasSubstr("'data.txt'"),
+                    HasSubstr("not a number")));
+  EXPECT_THAT(why_not(mapping({"--batch", "--lr", "1"}, micro_batch)),
+              AllOf(HasSubstr("'--lr' behind"), HasSubstr("not a value")));
+  EXPECT_THAT(why_not(mapping({"--batch", "data.txt"}, overlap)),
+              AllOf(HasSubstr("'data.txt' behind"), HasSubstr("not true")));
   plan_with("{}", mapping({"--batch=data.txt"}, micro_batch));
   plan_with(R"({"optimizer": {"type": "Adam"}})", mapping({"--batch", "AdamW"}, "optimizer.type"));
   plan_with("{}", mapping({"--batch", "any.txt"}, "gradient_clipping"));  // no trial writes it

@@ -16,12 +16,14 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+
 // A file that was made for more devices.
 TEST_F(PlanTest, APartitionThatDoesNotDivideTheDevicesMovesTheProfile) {
   const Change four = [](StudyOptions& o) { o.slots = o.slots_per_trial = 4; };
   const Plan plan = plan_with(R"({"zero_optimization": {"stage": 3, "mics_shard_size": 16}})", four);
   EXPECT_EQ(config::zero_stage(plan.base_config), 1);
-  EXPECT_TRUE(noticed(plan, "the profile starts at stage 1"));
+  EXPECT_TRUE(noticed(plan, "starts at stage 1"));
 }
 
 TEST_F(PlanTest, ATrainBatchHoldsForOneValueOfAListAtLeast) {
@@ -35,7 +37,7 @@ TEST_F(PlanTest, SequenceParallelismDividesTheWorld) {
   EXPECT_EQ(plan.data_parallel_size, 2);
   EXPECT_EQ(plan.base_config["train_batch_size"], 6);
   EXPECT_THAT(error_of([&] { plan_with(R"({"sequence_parallel_size": 3})", four); }),
-              HasSubstr("4 slots per trial is not a multiple of"));
+              AllOf(HasSubstr("4 slots per trial"), HasSubstr("multiple")));
 }
 
 // "fast": nothing but stage and micro batch is tuned, unless the bucket leaves no room for a model.
@@ -49,7 +51,7 @@ TEST_F(PlanTest, ABucketThatTakesTheDeviceIsTuned) {
   EXPECT_EQ(large.space.stages.front().axes.front().key, "zero_optimization.reduce_bucket_size");
   EXPECT_EQ(Json(large.space.stages.front().axes.front().values).dump(), "[1000000,5000000,10000000,50000000]");
   EXPECT_EQ(large.base_config["zero_optimization"]["reduce_bucket_size"], 50'000'000);
-  EXPECT_TRUE(noticed(large, "takes 20000 MB of the 1500 MB of a device"));
+  EXPECT_TRUE(noticed(large, "20000 MB of the 1500 MB"));
   EXPECT_EQ(replaced_bucket(large), 5'000'000'000) << "the user's own trial keeps it";
   EXPECT_EQ(replaced_bucket(plan_with("{}", fast)), 500'000'000) << "DeepSpeed's default takes 2 GB as well";
   const Plan small = plan_with(R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e7}})", fast);
@@ -74,7 +76,7 @@ TEST_F(PlanTest, AMappingWithoutDashesIsTheFlagOfThatName) {
                                 o.command.insert(o.command.end(), {"--batch", "1"});
                               });
   EXPECT_EQ(plan.arg_mappings.at(0).second, "--batch");
-  EXPECT_TRUE(noticed(plan, "'train_micro_batch_size_per_gpu' is mapped to 'batch': read as the flag --batch"));
+  EXPECT_TRUE(noticed(plan, "flag --batch"));
   const Plan by_option = plan_with("{}", [](StudyOptions& o) {
     o.command.insert(o.command.end(), {"--batch", "1"});
     o.arg_mappings = {{"train_micro_batch_size_per_gpu", "batch"}};
@@ -83,7 +85,7 @@ TEST_F(PlanTest, AMappingWithoutDashesIsTheFlagOfThatName) {
   for (const char* bad : {"", " ", "-", "--", "--a b", "--a=1"}) {
     write_text(dir() / "ds_config.json",
                Json{{"autotuning", {{"arg_mappings", {{"train_micro_batch_size_per_gpu", bad}}}}}}.dump());
-    EXPECT_THAT(why_not([](StudyOptions&) {}), HasSubstr("name a flag of the command")) << bad;
+    EXPECT_THAT(why_not([](StudyOptions&) {}), HasSubstr("name a flag")) << bad;
   }
 }
 
@@ -95,7 +97,7 @@ TEST_F(PlanTest, AnUnknownKeyThatIsLikeNoKnownOneIsKeptWithANotice) {
 
 TEST_F(PlanTest, AKeyThatANewerDeepSpeedMayKnowIsKeptWithANotice) {
   const Plan plan = plan_with(R"({"zero_optimization": {"zz_of_tomorrow": 2}})");
-  EXPECT_TRUE(noticed(plan, "dsat does not know the key 'zero_optimization.zz_of_tomorrow'"));
+  EXPECT_TRUE(noticed(plan, "key 'zero_optimization.zz_of_tomorrow'"));
   EXPECT_EQ(plan.base_config["zero_optimization"]["zz_of_tomorrow"], 2);
 }
 
@@ -247,14 +249,13 @@ TEST_F(PlanTest, ABoundOfTheTrainBatchIsOneOfTheMicroBatch) {
   };
   const std::string accumulating = R"({"gradient_accumulation_steps": 2})";
   EXPECT_EQ(plan_with(accumulating, at_most(100)).space.max_micro_batch, 12);
-  EXPECT_EQ(why_not(at_most(7)),
-            "--max-train-batch-size 7: the smallest train_batch_size is 8 (micro batch 1 x accumulation 2 x "
-            "data-parallel size 4): allow more");
+  EXPECT_THAT(why_not(at_most(7)), AllOf(HasSubstr("--max-train-batch-size 7"), HasSubstr("train_batch_size is 8"),
+                                         HasSubstr("accumulation 2 "), HasSubstr("size 4)")));
   EXPECT_THAT(why_not([&](StudyOptions& o) {
                 at_most(100)(o);
                 o.global_batch = 128;
               }),
-              HasSubstr("--max-train-batch-size 100 is below --global-batch 128"));
+              AllOf(HasSubstr("--max-train-batch-size 100"), HasSubstr("--global-batch 128")));
 }
 
 TEST_F(PlanTest, TheDataParallelSizeLeavesOutPipelineStages) {
@@ -308,7 +309,7 @@ TEST_F(PlanTest, AsManyTrialsAtOnceAsBeforeTheJournal) {
 TEST_F(PlanTest, ADamagedPlanIsAnError) {
   Json json = to_json(plan_of(options()));
   json.erase("seed");
-  EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("cannot be read: it has no 'seed'"));
+  EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("no 'seed'"));
   json["seed"] = "x";
   EXPECT_THAT(error_of([&] { plan_from_json(json); }, DSAT_INTERNAL), HasSubstr("its 'seed' is \"x\""));
   json["seed"] = 1;

@@ -8,6 +8,10 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
 Trial delivered_trial(uint64_t id) {
   Trial trial;
   trial.record.id = id;
@@ -56,19 +60,19 @@ std::string misfit_after(const std::function<void(Rows&)>& damage) {
 TEST(CheckRows, WholeRowsFit) { EXPECT_EQ(Rows().misfit(), ""); }
 
 TEST(CheckRows, ATrialIsOverExactlyWhenItHasAnOutcome) {
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].record.outcome.reset(); }),
-            "trial 1: it is over and has no outcome");
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[0].state = TrialState::running; }),
-            "trial 0: it has an outcome and is not over");
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.trials[1].record.outcome.reset(); }),
+              AllOf(StartsWith("trial 1: "), HasSubstr("no outcome")));
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.trials[0].state = TrialState::running; }),
+              AllOf(StartsWith("trial 0: "), HasSubstr("not over")));
 }
 
 TEST(CheckRows, ATrialThatRunsWasStarted) {
-  EXPECT_EQ(misfit_after([](Rows& rows) {
-              rows.trials[1].record.outcome.reset();
-              rows.trials[1].record.started_at = "";
-              rows.trials[1].state = TrialState::running;
-            }),
-            "trial 1: it runs and was never started");
+  EXPECT_THAT(misfit_after([](Rows& rows) {
+                rows.trials[1].record.outcome.reset();
+                rows.trials[1].record.started_at = "";
+                rows.trials[1].state = TrialState::running;
+              }),
+              AllOf(StartsWith("trial 1: "), HasSubstr("never started")));
 }
 
 TEST(CheckRows, TheEndOfATrialThatIsAskedForIsDelivered) {
@@ -81,46 +85,46 @@ TEST(CheckRows, TheEndOfATrialThatIsAskedForIsDelivered) {
   EXPECT_EQ(without_exit(), "");
   rows.events.pop_back();
   EXPECT_EQ(rows.misfit(), "");
-  EXPECT_EQ(without_exit(), "trial 1: it is over and the event of its end is lost");
+  EXPECT_THAT(without_exit(), AllOf(StartsWith("trial 1: "), HasSubstr("end is lost")));
   EXPECT_EQ(without_exit(2), "") << "an earlier searcher asked for it";
   rows.events.pop_back();
-  EXPECT_EQ(without_exit(), "trial 0: it is over and the event of its end is lost")
+  EXPECT_THAT(without_exit(), AllOf(StartsWith("trial 0: "), HasSubstr("end is lost")))
       << "nobody asks for trial 1 any more";
   rows.trials[0].state = TrialState::ended;
   EXPECT_EQ(without_exit(), "");
 }
 
 TEST(CheckRows, TheFirstEventIsAStart) {
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[0].event.kind = StrategyEvent::Kind::result; }),
-            "event 0: the first event is no start");
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[0].event.study = Json::array(); }),
-            "event 0: it starts without a study");
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.events[0].event.kind = StrategyEvent::Kind::result; }),
+              AllOf(StartsWith("event 0: "), HasSubstr("no start")));
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.events[0].event.study = Json::array(); }),
+              AllOf(StartsWith("event 0: "), HasSubstr("without a study")));
 }
 
 TEST(CheckRows, AnEventTellsOfATrialThatIsThereAndOver) {
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.trial = 7; }),
-            "event 3: it names trial 7, which is missing");
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.outcome = 99; }), "event 3: it has no valid outcome");
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[1].event.metrics = 5; }),
-            "event 1: its metrics are no JSON object");
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.trials[1].state = TrialState::ended; }),
-            "event 3: it delivers the end of a trial that is not over");
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.events[3].event.trial = 7; }),
+              AllOf(StartsWith("event 3: "), HasSubstr("trial 7")));
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.events[3].event.outcome = 99; }),
+              AllOf(StartsWith("event 3: "), HasSubstr("valid outcome")));
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.events[1].event.metrics = 5; }), StartsWith("event 1: its metrics"));
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.trials[1].state = TrialState::ended; }),
+              AllOf(StartsWith("event 3: "), HasSubstr("not over")));
 }
 
 TEST(CheckRows, AnEndIsDeliveredOnce) {
-  EXPECT_EQ(misfit_after([](Rows& rows) { rows.events[3].event.trial = 0; }),
-            "event 3: it delivers the end of trial 0 again");
+  EXPECT_THAT(misfit_after([](Rows& rows) { rows.events[3].event.trial = 0; }),
+              AllOf(StartsWith("event 3: "), HasSubstr("trial 0 again")));
 }
 
 TEST(CheckRows, OpsNameTrialsThatAreThere) {
   const auto with_op = [](const std::function<void(Op&)>& change) {
     return misfit_after([&](Rows& rows) { change(rows.events[2].ops[0]); });
   };
-  EXPECT_EQ(with_op([](Op& op) { op.trial = 2; }), "event 2: it names trial 2, which is missing");
-  EXPECT_EQ(with_op([](Op& op) { op.trial.reset(); }), "event 2: an op names no trial");
+  EXPECT_THAT(with_op([](Op& op) { op.trial = 2; }), AllOf(StartsWith("event 2: "), HasSubstr("trial 2")));
+  EXPECT_THAT(with_op([](Op& op) { op.trial.reset(); }), AllOf(StartsWith("event 2: "), HasSubstr("no trial")));
   EXPECT_EQ(with_op([](Op& op) { op.trial.reset(), op.refused = true; }), "") << "the limit was reached";
-  EXPECT_EQ(with_op([](Op& op) { op.overrides = "text"; }), "event 2: an op's overrides are no JSON object");
-  EXPECT_EQ(with_op([](Op& op) { op.kind = Op::Kind::set_profile; }), "event 2: its profile is no JSON object");
+  EXPECT_THAT(with_op([](Op& op) { op.overrides = "text"; }), AllOf(StartsWith("event 2: "), HasSubstr("overrides")));
+  EXPECT_THAT(with_op([](Op& op) { op.kind = Op::Kind::set_profile; }), StartsWith("event 2: its profile"));
 }
 
 }  // namespace

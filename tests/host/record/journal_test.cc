@@ -8,6 +8,8 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+
 class JournalTest : public StudyTest {
  protected:
   std::unique_ptr<Journal> open() { return Journal::create(dir()); }
@@ -130,15 +132,15 @@ TEST_F(JournalTest, AfterAFailureNothingMoreOfTheTurnIsWritten) {
 TEST_F(JournalTest, RefusesWhatIsNoJournalOfThisSchema) {
   EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("holds no study"));
   write_text(dir() / "dsat.db", "this is a diary, not a database, and it is longer than a header of SQLite's is long");
-  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("is no journal of a study"));
-  EXPECT_THAT(why_not(Journal::Mode::read_only), HasSubstr("is no journal of a study"));
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("no journal"));
+  EXPECT_THAT(why_not(Journal::Mode::read_only), HasSubstr("no journal"));
   write_text(dir() / "dsat.db", "");
-  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("is no journal of a study"));
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("no journal"));
   fs::remove(dir() / "dsat.db");
   { open(); }
   EXPECT_THAT(error_of([&] { Journal::create(dir()); }), HasSubstr("holds another study"));
   sql("UPDATE meta SET value = '7' WHERE key = 'schema'");
-  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("journal schema 7, this dsat reads 1;"));
+  EXPECT_THAT(why_not(Journal::Mode::open), AllOf(HasSubstr("journal schema 7"), HasSubstr("reads 1;")));
   EXPECT_THAT(why_not(Journal::Mode::read_only), HasSubstr("journal schema 7"));
 }
 
@@ -151,14 +153,14 @@ TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
   }
   const auto why_unreadable = [this] { return error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL); };
   sql("UPDATE trials SET end = (SELECT end FROM trials WHERE id = 2) WHERE id = 1");
-  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: its end is that of another trial"));
+  EXPECT_THAT(why_unreadable(), AllOf(HasSubstr("trial 1: "), HasSubstr("another trial")));
   sql("UPDATE trials SET outcome = 'splendid' WHERE id = 1");
-  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: unknown word 'splendid'"));
+  EXPECT_THAT(why_unreadable(), AllOf(HasSubstr("trial 1: "), HasSubstr("'splendid'")));
   sql("UPDATE trials SET outcome = 'failed', config = '{torn' WHERE id = 1");
-  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: its config is torn"));
+  EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: its config"));
   for (const char* no_earlier_one : {"1", "1039977259383"}) {
     sql(std::string("UPDATE trials SET duplicate_of = ") + no_earlier_one + " WHERE id = 1");
-    EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: it repeats a later trial")) << "whoever reads it looks there";
+    EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: it repeats")) << "whoever reads it looks there";
   }
   sql("DELETE FROM trials WHERE id = 1");
   EXPECT_THAT(why_unreadable(), HasSubstr("trial 1: is missing"));
@@ -188,7 +190,7 @@ TEST_F(JournalTest, APageOfNoiseIsAnError) {
   std::string bytes = read_text(dir() / "dsat.db");
   for (size_t i = bytes.size() / 2; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31);
   write_text(dir() / "dsat.db", bytes);
-  EXPECT_THAT(error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL), HasSubstr("put a copy of"));
+  EXPECT_THAT(error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL), HasSubstr("a copy of"));
 }
 
 TEST_F(JournalTest, TheLatestStateThatContainsNoLaterEventIsGiven) {

@@ -14,6 +14,8 @@ namespace dsat::host {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -57,7 +59,7 @@ TEST(SimulatedStudy, TheTimeBudgetAndTheTrialTimeoutAreVirtualToo) {
   const auto late = std::find_if(seen.ended.begin(), seen.ended.end(),
                                  [](const TrialRecord& trial) { return trial.outcome == Outcome::timed_out; });
   ASSERT_NE(late, seen.ended.end());
-  EXPECT_EQ(late->reason, "ran longer than 20m 0s (--trial-timeout)");
+  EXPECT_THAT(late->reason, AllOf(HasSubstr("20m 0s"), HasSubstr("--trial-timeout")));
 }
 
 // A surface learns of a trial's further steps as a script does, and such a trial may run longer in proportion.
@@ -159,20 +161,19 @@ TEST(SimulatedStudy, ASurfaceThatThrowsFailsTheStudy) {
   Recorder seen;
   const StudyResult result = run(options, seen);
   EXPECT_EQ(result.status, StudyStatus::failed);
-  EXPECT_EQ(result.reason, "the simulation of trial 0: the moon is wrong");
+  EXPECT_THAT(result.reason, EndsWith("trial 0: the moon is wrong"));
 }
 
 TEST(SimulatedStudy, ASurfaceThatThrowsAnythingFailsTheStudy) {
   StudyOptions options = options_for([](const SimulatedTrial&) -> SimulatedRun { throw 7; });
   Recorder seen;
-  EXPECT_EQ(run(options, seen).reason, "the simulation of trial 0: something was thrown that is no std::exception");
+  EXPECT_THAT(run(options, seen).reason, AllOf(HasSubstr("trial 0: "), HasSubstr("std::exception")));
 }
 
 TEST(SimulatedStudy, MetricsThatAJournalCannotHoldAreAFailedTrial) {
-  const std::map<std::string, Json> cases{
-      {"the simulation's metrics are 5: a JSON object is needed", 5},
-      {"the simulation's throughput is inf: a finite number is needed", {{"throughput", INFINITY}}},
-      {"the simulation's throughput is nan: a finite number is needed", {{"throughput", NAN}}}};
+  const std::map<std::string, Json> cases{{"metrics are 5", 5},
+                                          {"throughput is inf", {{"throughput", INFINITY}}},
+                                          {"throughput is nan", {{"throughput", NAN}}}};
   for (const auto& [reason, metrics] : cases) {
     StudyOptions options = options_for([wrong = metrics](const SimulatedTrial& trial) {
       SimulatedRun run = small_model(trial);
@@ -184,7 +185,7 @@ TEST(SimulatedStudy, MetricsThatAJournalCannotHoldAreAFailedTrial) {
     EXPECT_FALSE(run(options, seen).best);
     ASSERT_FALSE(seen.ended.empty());
     EXPECT_EQ(seen.ended.back().outcome, Outcome::failed);
-    EXPECT_EQ(seen.ended.back().reason, reason);
+    EXPECT_THAT(seen.ended.back().reason, HasSubstr(reason));
   }
 }
 
@@ -211,14 +212,14 @@ TEST(SimulatedStudy, RefusesAMetricThatTheSurfaceCannotGive) {
   const Result<std::unique_ptr<Study>> study = Study::create(options);
   ASSERT_FALSE(study.ok());
   EXPECT_EQ(study.status().code(), Status::Code::invalid);
-  EXPECT_EQ(study.status().message(), "--metric flops: this simulation gives only throughput, latency");
+  EXPECT_THAT(study.status().message(), AllOf(StartsWith("--metric flops: "), HasSubstr("throughput, latency")));
 }
 
 TEST(SimulatedStudy, RefusesMoreSlotsThanThereAre) {
   StudyOptions options = options_for(small_model);
   options.simulation->slots = 8;
   options.slots = 9;
-  EXPECT_EQ(Study::create(options).status().message(), "--slots 9, but the simulation has only 8 devices");
+  EXPECT_THAT(Study::create(options).status().message(), AllOf(HasSubstr("--slots 9"), HasSubstr("8 devices")));
 }
 
 TEST(SimulatedStudy, KeepsAJournalButNoTrialFolders) {
@@ -244,7 +245,7 @@ TEST(SimulatedStudy, KeepsAJournalButNoTrialFolders) {
   }
   EXPECT_TRUE(check_study(result.dir)->sound());
   EXPECT_TRUE(write_best(result.dir, {}).ok());
-  EXPECT_THAT(Study::resume(result.dir, {}).status().message(), HasSubstr("simulated by a program of its own"));
+  EXPECT_THAT(Study::resume(result.dir, {}).status().message(), HasSubstr("simulated by"));
   fs::remove_all(dir);
 }
 

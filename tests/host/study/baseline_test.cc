@@ -55,7 +55,7 @@ TEST_F(BaselineTest, ATracesConfigurationIsNobodys) {
   plan.config_file = "trace";
   EXPECT_EQ(baseline_configuration(plan).why_not, "") << "a scenario has one";
   plan.simulation->source = {{"file", "runs.csv"}, {"trace", ""}};
-  EXPECT_EQ(baseline_configuration(plan).why_not, "neither COMMAND nor --ds-config gives one");
+  EXPECT_THAT(baseline_configuration(plan).why_not, HasSubstr("COMMAND nor --ds-config"));
 }
 
 TEST_F(BaselineTest, CompetesForTheBest) {
@@ -91,7 +91,7 @@ TEST_F(BaselineTest, IsLeftOutOnRequestAndWhereTheLimitLeavesNoTrial) {
   Session with_one(plan_of(given));
   with_one.run_new();
   EXPECT_EQ(with_one.trials().front().phase, Phase::searcher);
-  EXPECT_TRUE(with_one.observer.logged("your own configuration is not measured: --max-trials leaves no trial for it"));
+  EXPECT_TRUE(with_one.observer.logged("not measured: --max-trials"));
 }
 
 TEST_F(BaselineTest, AProfileTrialOfTheSameConfigurationIsEnough) {
@@ -156,8 +156,7 @@ TEST_F(BaselineTest, APipelineAboveTheBoundOfTheTrainBatchIsNotMeasured) {
   };
   const std::string micro_batch = R"({"train_micro_batch_size_per_gpu": 1, "pipeline": {"stages": )";
   EXPECT_EQ(own_of(micro_batch + "[2, 1]}}", {}, bounded).why_not, "");
-  EXPECT_EQ(own_of(micro_batch + "[1, 2]}}", {}, bounded).why_not,
-            "its train_batch_size is over --max-train-batch-size 2");
+  EXPECT_THAT(own_of(micro_batch + "[1, 2]}}", {}, bounded).why_not, HasSubstr("--max-train-batch-size 2"));
 }
 
 TEST_F(BaselineTest, TheTrainersFlagsStandInForAuto) {

@@ -211,7 +211,7 @@ TEST_F(CoordinatorTest, TheTrialThatTheSearcherBelievesBestIsTheBest) {
   const StudyResult result = session.run_new();
   ASSERT_TRUE(result.best);
   EXPECT_EQ(result.best->trial, 0u);
-  EXPECT_THAT(result.best->why, HasSubstr("best measured is trial 1"));
+  EXPECT_THAT(result.best->why, HasSubstr("is trial 1"));
 }
 
 TEST_F(CoordinatorTest, AnInfrastructureFailureIsRunAgainOnceUnseenAndUncounted) {

@@ -16,7 +16,7 @@ class EmbeddingTest : public PlanTest {};
 TEST_F(EmbeddingTest, MembersThatMakeNoSenseAreRefusedAndNotIgnored) {
   const std::vector<std::pair<Change, std::string>> bad = {
       {[](StudyOptions& o) { o.runner = "kubernetes"; }, "--runner kubernetes: "},
-      {[](StudyOptions& o) { o.cwd = "/no/such/folder"; }, "cwd /no/such/folder: no such directory"},
+      {[](StudyOptions& o) { o.cwd = "/no/such/folder"; }, "cwd /no/such/folder: "},
       {[](StudyOptions& o) { o.config_overwrites = 5; }, "config_overwrites: 5 "},
       {[](StudyOptions& o) { o.hyperparameters = "x"; }, "hyperparameters: \"x\" "},
       {[](StudyOptions& o) {
@@ -35,8 +35,7 @@ TEST_F(EmbeddingTest, AProcessThatIgnoresTheEndsOfItsChildrenIsRefused) {
   std::signal(SIGCHLD, before);
   for (const auto* study : {&created, &resumed}) {
     ASSERT_FALSE(study->ok());
-    EXPECT_EQ(study->status().message(),
-              "this process ignores SIGCHLD, so that the system forgets how its trials end; set SIGCHLD to SIG_DFL");
+    EXPECT_THAT(study->status().message(), HasSubstr("SIGCHLD to SIG_DFL"));
   }
 }
 

@@ -5,6 +5,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -455,7 +456,7 @@ TEST_F(ResumeTest, FailuresInARowAreCountedAcrossACrash) {
   EXPECT_EQ(first.run_new().status, StudyStatus::no_best);
   Session second(resumed_plan(crash));
   second.runner.answer = first.runner.answer;
-  EXPECT_THAT(second.resume().reason, HasSubstr("3 trials in a row failed in the same way"));
+  EXPECT_THAT(second.resume().reason, AllOf(HasSubstr("3 trials"), HasSubstr("same way")));
   EXPECT_THAT(second.trials().back().record.attempt, 0u) << "the fourth is not run";
 }
 

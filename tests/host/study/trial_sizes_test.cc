@@ -6,6 +6,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 
 Json try_gpus(int gpus, int micro_batch = 1) {
@@ -64,14 +65,13 @@ TEST_F(TrialSizesTest, AGlobalBatchIsDividedByEverySize) {
   EXPECT_EQ(plan.space.micro_batch_divides, 6);
   EXPECT_EQ(admit(plan, {{config::kMicroBatchKey, 3}}).config["gradient_accumulation_steps"], 4);
   options.global_batch = 6;
-  EXPECT_THAT(error_of([&] { make_plan(options); }), HasSubstr("--global-batch 6 is not a multiple"));
+  EXPECT_THAT(error_of([&] { make_plan(options); }), AllOf(HasSubstr("--global-batch 6"), HasSubstr("multiple")));
 }
 
 TEST_F(TrialSizesTest, SizesThatTheCommandDoesNotTakeAreRefused) {
   StudyOptions options = sized();
   options.command = {"/bin/true", "--deepspeed_config", (dir() / "ds_config.json").string()};
-  EXPECT_THAT(error_of([&] { make_plan(options); }),
-              HasSubstr("num_gpus lists several sizes, but the command takes none"));
+  EXPECT_THAT(error_of([&] { make_plan(options); }), AllOf(HasSubstr("num_gpus"), HasSubstr("several sizes")));
   options.num_gpus = {2};
   EXPECT_NO_THROW(make_plan(options)) << "one size is that of the slots";
 }
@@ -121,7 +121,8 @@ TEST_F(TrialSizesTest, AProfileTrialOfAnotherSizeThanItWasGivenEndsTheStudy) {
   };
   const StudyResult result = session.run_new();
   EXPECT_EQ(result.status, StudyStatus::no_best);
-  EXPECT_THAT(result.reason, HasSubstr("ran with 1 processes where num_gpus and num_nodes ask for 2"));
+  EXPECT_THAT(result.reason,
+              AllOf(HasSubstr("with 1 processes"), HasSubstr("num_gpus and num_nodes"), HasSubstr("for 2")));
 }
 
 }  // namespace

@@ -17,8 +17,10 @@ using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 TrialEnd walk_answer(const TrialSpec& spec) { return completed(static_cast<double>(100 + micro_batch(spec.config))); }
 
@@ -130,7 +132,7 @@ TEST_F(RescueTest, AnIdThatIsFarFromAllOthersIsDamageAndNoGap) {
 TEST_F(RescueTest, EventsAfterDamageAreTakenBackAndTrialsStay) {
   sql("UPDATE events SET ops = '{}' WHERE seq = 9");
   EXPECT_THAT(findings(), Contains(HasSubstr("event 9")));
-  EXPECT_THAT(repair().mended, Contains(HasSubstr("events from number 9 on: taken back")));
+  EXPECT_THAT(repair().mended, Contains(AllOf(HasSubstr("number 9 "), HasSubstr("taken back"))));
   run_again();
   EXPECT_THAT(lost(), IsEmpty());
 }
@@ -139,8 +141,8 @@ TEST_F(RescueTest, LastEventsThatAreLostAreNamedAndTheSearchGoesOn) {
   for (const int first_lost : {8, 11, 14}) {
     SCOPED_TRACE(first_lost);
     sql(fmt::format("DELETE FROM events WHERE seq >= {}", first_lost));
-    EXPECT_THAT(findings(), ElementsAre(HasSubstr("it is over and the event of its end is lost")));
-    EXPECT_THAT(Session(resumed_plan(run_dir())).resume().reason, HasSubstr("the event of its end is lost"));
+    EXPECT_THAT(findings(), ElementsAre(HasSubstr("end is lost")));
+    EXPECT_THAT(Session(resumed_plan(run_dir())).resume().reason, HasSubstr("end is lost"));
     repair();
     run_again();
     EXPECT_THAT(lost(), IsEmpty());
@@ -162,7 +164,7 @@ TEST_F(RescueTest, AnEndedTrialThatNobodyAsksForAnyMoreIsHistory) {
 
 TEST_F(RescueTest, RowsThatDoNotFitEachOtherAreTakenBack) {
   sql("UPDATE trials SET state = 'waiting' WHERE id = 4");
-  EXPECT_THAT(findings(), Contains("trial 4: it has an outcome and is not over"));
+  EXPECT_THAT(findings(), Contains(AllOf(StartsWith("trial 4: "), HasSubstr("not over"))));
   repair();
   run_again();
   EXPECT_THAT(lost(), AnyOf(IsEmpty(), ElementsAre(4)));
@@ -172,8 +174,8 @@ TEST_F(RescueTest, RowsThatDoNotFitEachOtherAreTakenBack) {
 TEST_F(RescueTest, AChangedRequestIsTakenBack) {
   sql("UPDATE events SET ops = replace(ops, 'micro_batch_size_per_gpu\":', 'micro_batch_size_per_gpu\":7') WHERE seq = "
       "9");
-  EXPECT_THAT(findings(), Contains("event 9: its row is not as it was written"));
-  EXPECT_THAT(repair().mended, Contains(HasSubstr("events from number 9 on: taken back")));
+  EXPECT_THAT(findings(), Contains(StartsWith("event 9: its row")));
+  EXPECT_THAT(repair().mended, Contains(AllOf(HasSubstr("number 9 "), HasSubstr("taken back"))));
   run_again();
   EXPECT_THAT(lost(), IsEmpty());
 }
@@ -181,7 +183,7 @@ TEST_F(RescueTest, AChangedRequestIsTakenBack) {
 TEST_F(RescueTest, AChangedEventIsTakenBack) {
   sql("UPDATE events SET event = replace(event, '\"max_trials\":', '\"max_trials\":7') "
       "WHERE seq = (SELECT min(seq) FROM events WHERE phase = 'searcher')");
-  EXPECT_THAT(findings(), Contains(HasSubstr("its row is not as it was written")));
+  EXPECT_THAT(findings(), Contains(HasSubstr("row is not")));
   repair();
   run_again();
   EXPECT_THAT(lost(), IsEmpty());
@@ -190,7 +192,7 @@ TEST_F(RescueTest, AChangedEventIsTakenBack) {
 TEST_F(RescueTest, AChangedResultOrConfigurationIsLostAndMeasuredAgain) {
   for (const char* column : {"metrics", "config"}) {
     sql(std::string("UPDATE trials SET ") + column + " = json_set(" + column + ", '$.throughput', 1) WHERE id = 5");
-    EXPECT_THAT(findings(), Contains("trial 5: its row is not as it was written"));
+    EXPECT_THAT(findings(), Contains(StartsWith("trial 5: its row")));
     EXPECT_THAT(repair().mended, Contains("trial 5: lost"));
     run_again();
     EXPECT_THAT(lost(), AnyOf(IsEmpty(), ElementsAre(5)));
@@ -199,8 +201,8 @@ TEST_F(RescueTest, AChangedResultOrConfigurationIsLostAndMeasuredAgain) {
 
 TEST_F(RescueTest, AChangedPlanIsThatOfItsCopy) {
   sql("UPDATE meta SET value = json_set(value, '$.cwd', '/nowhere') WHERE key = 'plan'");
-  EXPECT_THAT(findings(), Contains(HasSubstr("its plan is not as it was written")));
-  EXPECT_THAT(repair().mended, Contains("meta: plan is that of dsat.plan.json"));
+  EXPECT_THAT(findings(), Contains(HasSubstr("plan is not")));
+  EXPECT_THAT(repair().mended, Contains(AllOf(StartsWith("meta: plan "), EndsWith("dsat.plan.json"))));
   EXPECT_THAT(run_again(), IsEmpty());
 }
 
@@ -235,7 +237,7 @@ TEST_F(RescueTest, APlanThatIsLostIsThatOfItsCopy) {
                              "UPDATE meta SET value = '{}' WHERE key = 'plan'"}) {
     sql(damage);
     EXPECT_THAT(findings(), Contains(HasSubstr("plan")));
-    EXPECT_THAT(repair().mended, Contains("meta: plan is that of dsat.plan.json"));
+    EXPECT_THAT(repair().mended, Contains(AllOf(StartsWith("meta: plan "), EndsWith("dsat.plan.json"))));
     EXPECT_THAT(run_again(), IsEmpty());
     EXPECT_THAT(lost(), IsEmpty());
   }
@@ -272,7 +274,7 @@ TEST_F(RescueTest, ARepairSumsWhatWasSpentWhereTheRowIsLost) {
 TEST_F(RescueTest, WithoutACopyALostPlanIsOneLine) {
   fs::remove(run_dir() / kPlanCopyFile);
   sql("DELETE FROM meta WHERE key = 'plan'");
-  EXPECT_THAT(why_not_mended(), HasSubstr("the plan is lost, and dsat.plan.json is gone: this cannot be mended"));
+  EXPECT_THAT(why_not_mended(), AllOf(HasSubstr("plan is lost"), HasSubstr("dsat.plan.json is gone")));
   write_text(run_dir() / kPlanCopyFile, "{\"plan\": 7}");
   EXPECT_THAT(why_not_mended(), HasSubstr("cannot be mended"));
   write_text(run_dir() / kPlanCopyFile, "\xff{");
@@ -323,7 +325,7 @@ TEST_F(RescueTest, FoldersAreNotTrustedWithoutARepair) {
 
 TEST_F(RescueTest, AJournalOfALaterVersionIsNotMended) {
   sql("UPDATE meta SET value = '7' WHERE key = 'schema'");
-  EXPECT_THAT(why_not_mended(), HasSubstr("journal schema 7, this dsat reads 1;"));
+  EXPECT_THAT(why_not_mended(), AllOf(HasSubstr("journal schema 7"), HasSubstr("reads 1;")));
 }
 
 TEST_F(RescueTest, ASchemaThatIsNoNumberIsMended) {

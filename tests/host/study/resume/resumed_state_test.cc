@@ -104,7 +104,7 @@ TEST_F(ResumedStateTest, AnotherSearcherFindsWhatHasEndedAndStopsTheRest) {
   EXPECT_EQ(state.run.phase, Phase::searcher);
   EXPECT_EQ(state.searches.current().first_trial, 2u);
   EXPECT_TRUE(state.trials.is_to_stop(1));
-  EXPECT_TRUE(observer_.logged("takes the search over"));
+  EXPECT_TRUE(observer_.logged("takes the search"));
 }
 
 // The host died after it had written the last failure, and before it wrote that the study ends.

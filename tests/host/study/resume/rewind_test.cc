@@ -101,7 +101,7 @@ TEST_F(RewindTest, ADuplicateWhoseOriginalIsNotUndoneKeepsItsAnswer) {
 
 TEST_F(RewindTest, ALimitThatNoIntegerHoldsIsNamed) {
   journal_->put_meta("max_trials", 1e300);
-  EXPECT_THAT(error_of([&] { rewind(9); }, DSAT_INTERNAL), HasSubstr("its max_trials is damaged"));
+  EXPECT_THAT(error_of([&] { rewind(9); }, DSAT_INTERNAL), HasSubstr("max_trials is damaged"));
 }
 
 TEST_F(RewindTest, TheFirstRefusalAndAllThatFollowedHappenAgain) {

@@ -7,6 +7,8 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+
 class AdmissionTest : public StudyTest {
  protected:
   Plan plan(
@@ -64,11 +66,11 @@ std::string refused(const Plan& plan, const std::string& overrides) {
 
 TEST_F(AdmissionTest, RefusesWhatDeepSpeedNeverAccepts) {
   const Plan p = plan("{}");
-  EXPECT_EQ(refused(p, R"({"zero_optimization": {"reduce_buket_size": 1}})"),
-            "unknown key 'zero_optimization.reduce_buket_size': did you mean 'zero_optimization.reduce_bucket_size'?");
-  EXPECT_EQ(refused(p, R"({"zero_optimization.stage": 2})"),
-            "unknown key 'zero_optimization.stage': DeepSpeed's keys have no dots: nest it, as "
-            "{\"zero_optimization\": {\"stage\": ...}}");
+  EXPECT_THAT(
+      refused(p, R"({"zero_optimization": {"reduce_buket_size": 1}})"),
+      AllOf(HasSubstr("'zero_optimization.reduce_buket_size'"), HasSubstr("'zero_optimization.reduce_bucket_size'")));
+  EXPECT_THAT(refused(p, R"({"zero_optimization.stage": 2})"),
+              AllOf(HasSubstr("'zero_optimization.stage'"), HasSubstr("no dots")));
   for (const char* overrides : {
            R"({"mine.lr": 2})",
            R"({"zero_optimization": {"no_such_key": 1}})",

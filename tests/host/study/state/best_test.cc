@@ -7,6 +7,8 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+
 Trial measured(uint64_t id, const std::string& identity, double throughput) {
   Trial trial;
   trial.record.id = id;
@@ -88,8 +90,7 @@ TEST(BestTest, TheBelievedOneWinsOverTheLuckiestAndSaysWhy) {
   const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9)};
   const std::optional<BestRecord> best = choose_best(trials, "throughput", true, 0);
   EXPECT_EQ(best->trial, 0u);
-  EXPECT_THAT(best->why,
-              HasSubstr("names trial 0 (5 samples/s) as the best; the best measured is trial 1 (9 samples/s)"));
+  EXPECT_THAT(best->why, AllOf(HasSubstr("names trial 0 (5 samples/s)"), HasSubstr("is trial 1 (9 samples/s)")));
   EXPECT_EQ(choose_best(trials, "throughput", true, 1)->why, "");
 }
 
@@ -107,17 +108,16 @@ TEST(BestTest, WhatTheSearcherDoesNotKnowIsNotPassedOver) {
 TEST(BestTest, NumbersThatDifferLateHaveAsManyDigits) {
   const std::vector<Trial> trials{measured(0, "a", 5.00001), measured(1, "b", 5.00002)};
   EXPECT_THAT(choose_best(trials, "throughput", true, 0)->why,
-              HasSubstr("trial 0 (5.00001 samples/s) as the best; the "
-                        "best measured is trial 1 (5.00002 samples/s)"));
+              AllOf(HasSubstr("trial 0 (5.00001 samples/s)"), HasSubstr("trial 1 (5.00002 samples/s)")));
   std::vector<Trial> times{measured(0, "a", 0), measured(1, "b", 0)};
   times[0].record.metrics["latency"] = 143.1e3;
   times[1].record.metrics["latency"] = 142.6e3;
-  EXPECT_THAT(choose_best(times, "latency", false, 0)->why, HasSubstr("trial 0 (143.1 ms) as the best; the best "
-                                                                      "measured is trial 1 (142.6 ms)"));
+  EXPECT_THAT(choose_best(times, "latency", false, 0)->why,
+              AllOf(HasSubstr("trial 0 (143.1 ms)"), HasSubstr("trial 1 (142.6 ms)")));
   std::vector<Trial> rates{measured(0, "a", 0), measured(1, "b", 0)};
   rates[0].record.metrics["FLOPS_per_gpu"] = 141.12e12;
   rates[1].record.metrics["FLOPS_per_gpu"] = 141.13e12;
-  EXPECT_THAT(choose_best(rates, "FLOPS_per_gpu", true, 0)->why, HasSubstr("(141.12 TFLOP/s) as the best"));
+  EXPECT_THAT(choose_best(rates, "FLOPS_per_gpu", true, 0)->why, HasSubstr("(141.12 TFLOP/s)"));
 }
 
 TEST(BestTest, ABelievedTrialThatIsOnlyAsGoodAsAnEarlierOneGivesWayToIt) {

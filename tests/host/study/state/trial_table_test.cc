@@ -8,8 +8,10 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::StartsWith;
 
 const TrialTable::Time kStart{};
 
@@ -74,11 +76,11 @@ TEST_F(TrialTableTest, ATrialGoesFromQueueToQueue) {
 
 TEST_F(TrialTableTest, AnyOtherChangeThrowsAndChangesNothing) {
   const uint64_t id = add("a");
-  EXPECT_EQ(error_of([&] { table_.deliver(id); }, DSAT_INTERNAL),
-            "trial 0 cannot go from waiting to delivered (host defect)");
-  EXPECT_EQ(error_of([&] { table_.run_again(id); }, DSAT_INTERNAL),
-            "trial 0 cannot go from waiting to waiting (host defect)");
-  EXPECT_THAT(error_of([&] { table_.start(7); }, DSAT_INTERNAL), HasSubstr("there is no trial 7"));
+  EXPECT_THAT(error_of([&] { table_.deliver(id); }, DSAT_INTERNAL),
+              AllOf(StartsWith("trial 0 "), HasSubstr("waiting to delivered")));
+  EXPECT_THAT(error_of([&] { table_.run_again(id); }, DSAT_INTERNAL),
+              AllOf(StartsWith("trial 0 "), HasSubstr("waiting to waiting")));
+  EXPECT_THAT(error_of([&] { table_.start(7); }, DSAT_INTERNAL), HasSubstr("no trial 7"));
   EXPECT_THAT(table_.waiting(), ElementsAre(id));
 }
 

@@ -11,7 +11,10 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 Trial ended(uint64_t id, Outcome outcome, const std::string& last_line, int64_t micro_batch) {
@@ -48,9 +51,10 @@ std::optional<std::string> reason_after(const std::vector<Trial>& trials) {
 }
 
 TEST(FailureWatchTest, ThreeFailuresInARowWithOneLastLineEndTheStudy) {
-  EXPECT_EQ(reason_after({ended(0, Outcome::failed, "NameError", 1), ended(1, Outcome::failed, "NameError", 2),
-                          ended(2, Outcome::failed, "NameError", 1)}),
-            "3 trials in a row failed in the same way: NameError");
+  EXPECT_THAT(reason_after({ended(0, Outcome::failed, "NameError", 1), ended(1, Outcome::failed, "NameError", 2),
+                            ended(2, Outcome::failed, "NameError", 1)})
+                  .value(),
+              AllOf(StartsWith("3 trials "), EndsWith(": NameError")));
 }
 
 TEST(FailureWatchTest, OneMicroBatchAnotherLineOrAnotherOutcomeSaysNothingOfTheScript) {
@@ -75,7 +79,7 @@ TEST(FailureWatchTest, AProfileTrialThatFailsEndsTheStudyAtOnce) {
   for (const Outcome outcome : {Outcome::failed, Outcome::timed_out}) {
     Trial trial = ended(0, outcome, "no such file", 1);
     trial.record.kind = TrialKind::profile;
-    EXPECT_THAT(reason_after({trial}).value(), StartsWith("the profile trial failed: no such file"));
+    EXPECT_THAT(reason_after({trial}).value(), AllOf(StartsWith("the profile trial"), HasSubstr("no such file")));
   }
   Trial full = ended(0, Outcome::out_of_memory, "CUDA out of memory", 1);
   full.record.kind = TrialKind::profile;
@@ -89,7 +93,7 @@ TEST(FailureWatchTest, AProfileTrialBelowTheUsersOwnMicroBatchEndsNothing) {
   watch.add(one);
   EXPECT_FALSE(watch.reason_to_end(one)) << "the model may need more than one sample";
   watch.add(own);
-  EXPECT_EQ(watch.reason_to_end(own), "the profile trial failed: NameError");
+  EXPECT_THAT(watch.reason_to_end(own).value(), AllOf(HasSubstr("profile trial"), EndsWith(": NameError")));
   one.record.outcome = Outcome::timed_out;
   EXPECT_TRUE(watch.reason_to_end(one)) << "a larger one takes longer";
 }
@@ -97,9 +101,7 @@ TEST(FailureWatchTest, AProfileTrialBelowTheUsersOwnMicroBatchEndsNothing) {
 TEST(FailureWatchTest, WithoutAnOwnMicroBatchTheReasonNamesTheOption) {
   Trial trial = ended(0, Outcome::failed, "more than 1 value", 1);
   trial.record.kind = TrialKind::profile;
-  EXPECT_EQ(reason_after({trial}),
-            "the profile trial failed: more than 1 value; a model that needs a micro batch above 1 wants "
-            "--min-micro-batch");
+  EXPECT_THAT(reason_after({trial}).value(), AllOf(HasSubstr("more than 1 value"), HasSubstr("--min-micro-batch")));
 }
 
 TEST(FailureWatchTest, WhatNoMicroBatchMendsNamesNoOption) {
@@ -108,7 +110,7 @@ TEST(FailureWatchTest, WhatNoMicroBatchMendsNamesNoOption) {
     Trial trial = ended(0, Outcome::failed, line, 1);
     trial.record.reason = line;
     trial.record.kind = TrialKind::profile;
-    EXPECT_EQ(reason_after({trial}), fmt::format("the profile trial failed: {}", line));
+    EXPECT_THAT(reason_after({trial}).value(), AllOf(HasSubstr("profile trial"), EndsWith(line)));
   }
 }
 
@@ -125,8 +127,7 @@ TEST(FailureWatchTest, FailuresThatPrintNothingAreAlikeByTheirReason) {
     trials.push_back(ended(id, Outcome::failed, "", static_cast<int64_t>(id) + 1));
     trials.back().record.reason = "the script ended before the profile window did";
   }
-  EXPECT_EQ(reason_after(trials),
-            "3 trials in a row failed in the same way: the script ended before the profile window did");
+  EXPECT_THAT(reason_after(trials).value(), AllOf(StartsWith("3 trials "), EndsWith("profile window did")));
   FailureWatch watch;
   EXPECT_TRUE(watch.grant_restart(end_of(trials[0]), 5));
   watch.add(trials[0]);
@@ -140,8 +141,7 @@ TEST(FailureWatchTest, OfTrialsThatEndedWithStatusZeroTheReasonsAreCompared) {
     trials.back().end->exit_code = 0;
     trials.back().record.reason = "the script ended before the profile window did";
   }
-  EXPECT_EQ(reason_after(trials),
-            "3 trials in a row failed in the same way: the script ended before the profile window did");
+  EXPECT_THAT(reason_after(trials).value(), AllOf(StartsWith("3 trials "), EndsWith("profile window did")));
 }
 
 TEST(FailureWatchTest, TimeLimitsThatArePassedEndAStudyInWhichNothingTrained) {
@@ -150,7 +150,7 @@ TEST(FailureWatchTest, TimeLimitsThatArePassedEndAStudyInWhichNothingTrained) {
     trials.push_back(ended(id, Outcome::timed_out, fmt::format("step {}", id), static_cast<int64_t>(id) + 1));
     trials.back().record.reason = "ran longer than 30 min";
   }
-  EXPECT_EQ(reason_after(trials), "3 trials in a row failed in the same way: ran longer than 30 min");
+  EXPECT_THAT(reason_after(trials).value(), AllOf(StartsWith("3 trials "), EndsWith(": ran longer than 30 min")));
   trials.insert(trials.begin(), ended(7, Outcome::completed, "", 2));
   EXPECT_FALSE(reason_after(trials)) << "the others are slow";
 }
@@ -163,7 +163,7 @@ TEST(FailureWatchTest, WhereOneAsLargeRanMoreFailuresAreAsked) {
   }
   EXPECT_FALSE(reason_after(trials));
   trials.push_back(ended(8, Outcome::failed, "cannot compile", 1));
-  EXPECT_EQ(reason_after(trials), "8 trials in a row failed in the same way: cannot compile");
+  EXPECT_THAT(reason_after(trials).value(), AllOf(StartsWith("8 trials "), EndsWith(": cannot compile")));
 }
 
 TEST(FailureWatchTest, WhereOneAsLargeRanThereIsNoCeiling) {
@@ -187,8 +187,8 @@ TEST(FailureWatchTest, ACheckpointThatATrialLeftIsNoCeiling) {
     watch.add(trial);
     EXPECT_FALSE(watch.ceiling(trial)) << trial.id();
   }
-  EXPECT_EQ(watch.reason_to_end(trials.back()),
-            "3 trials in a row failed in the same way: it goes on from a checkpoint");
+  EXPECT_THAT(watch.reason_to_end(trials.back()).value(),
+              AllOf(StartsWith("3 trials "), EndsWith("from a checkpoint")));
 }
 
 TEST(FailureWatchTest, FailuresAboveWhatRanAreACeiling) {
@@ -201,9 +201,8 @@ TEST(FailureWatchTest, FailuresAboveWhatRanAreACeiling) {
     if (const auto text = watch.ceiling(trial)) reported.push_back(*text);
     EXPECT_FALSE(watch.reason_to_end(trial)) << trial.id();
   }
-  EXPECT_THAT(reported,
-              ElementsAre("trials 2 and 3 failed in the same way, smaller micro batches ran (Index): if this is "
-                          "a ceiling that is no memory, --max-micro-batch 128 keeps the search below it"));
+  EXPECT_THAT(reported, ElementsAre(AllOf(StartsWith("trials 2 and 3 "), HasSubstr("(Index)"),
+                                          HasSubstr("--max-micro-batch 128"))));
 }
 
 TEST(FailureWatchTest, OneForwardPassIsNoTraining) {

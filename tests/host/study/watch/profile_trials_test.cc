@@ -7,6 +7,8 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+
 class WorldSizeTest : public StudyTest {
  protected:
   // A model-information run of so many processes.
@@ -29,7 +31,7 @@ class WorldSizeTest : public StudyTest {
 TEST_F(WorldSizeTest, BatchSizesFollowTheProcessesThatThereWere) {
   Plan plan = plan_with({{config::kMicroBatchKey, 3}});
   ASSERT_EQ(plan.base_config[config::kTrainBatchKey], 3);
-  EXPECT_THAT(follow_world_size(plan, profile_trial(4)), HasSubstr("a data-parallel size of 4, not 1"));
+  EXPECT_THAT(follow_world_size(plan, profile_trial(4)), AllOf(HasSubstr("data-parallel size"), HasSubstr("4, not 1")));
   EXPECT_EQ(plan.data_parallel_size, 4);
   EXPECT_EQ(plan.base_config[config::kTrainBatchKey], 12);
   EXPECT_EQ(follow_world_size(plan, profile_trial(4)), "") << "a second trial of that size says nothing new";
@@ -65,8 +67,7 @@ TEST_F(WorldSizeTest, NoticesOfThePlanAreNotGivenTwice) {
 TEST_F(WorldSizeTest, ASizeThatTheConfigurationRulesOutIsAnError) {
   Plan pipeline = plan_with({{config::kMicroBatchKey, 3}, {"pipeline", {{"stages", 2}}}}, 2);
   EXPECT_THAT(error_of([&] { follow_world_size(pipeline, profile_trial(3)); }),
-              HasSubstr("the profile trial's world size does not fit the configuration: 3 slots per trial is not a "
-                        "multiple of"));
+              AllOf(HasSubstr("world size"), HasSubstr("3 slots per trial")));
   Plan batch = plan_with({{config::kMicroBatchKey, 3}});
   batch.global_batch = 6;
   EXPECT_THAT(error_of([&] { follow_world_size(batch, profile_trial(4)); }), HasSubstr("--global-batch 6"));
@@ -77,7 +78,7 @@ TEST_F(WorldSizeTest, ASizeThatTheTrialWasNotGivenIsAnErrorThatSaysWhatToChange)
   Trial trial = profile_trial(1);
   trial.record.config = {{"autotuning", {{"num_gpus", 2}, {"num_nodes", 1}}}};
   EXPECT_THAT(error_of([&] { follow_world_size(plan, trial); }),
-              HasSubstr("ran with 1 processes where a trial has 2 slots: give --slots-per-trial 1"));
+              AllOf(HasSubstr("with 1 processes"), HasSubstr("2 slots"), HasSubstr("--slots-per-trial 1")));
 }
 
 }  // namespace
