@@ -14,6 +14,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -144,15 +145,15 @@ TEST(LogLines, AUsersOwnPatternIsAShortage) {
 
 TEST(LogLines, RefusesAPatternThatIsNone) {
   const auto why = [](const char* pattern) { return error_of([&] { LineReader({pattern}); }); };
-  EXPECT_THAT(why("a(b"), StartsWith("--oom-pattern 'a(b': its parentheses do not match"));
+  EXPECT_THAT(why("a(b"), AllOf(StartsWith("--oom-pattern 'a(b'"), HasSubstr("parentheses")));
   EXPECT_THAT(why("[a"), HasSubstr("brackets"));
   EXPECT_THAT(why(""), HasSubstr("it is empty"));
   EXPECT_THAT(why("x*"), HasSubstr("every line"));
-  EXPECT_THAT(why("(a)\\1"), HasSubstr("does not refer back"));
-  EXPECT_THAT(why("(?!a)b"), HasSubstr("RE2 has no '(?!' (it looks neither ahead"));
-  EXPECT_THAT(why("a\\qb"), HasSubstr("invalid escape sequence: \\q"));
+  EXPECT_THAT(why("(a)\\1"), HasSubstr("refer back"));
+  EXPECT_THAT(why("(?!a)b"), HasSubstr("no '(?!'"));
+  EXPECT_THAT(why("a\\qb"), HasSubstr("escape sequence: \\q"));
   EXPECT_THAT(why("(\\pL{500}\\pN){2}"), HasSubstr("too large"));
-  EXPECT_THAT(why("((a{1,100}){1,100}){1,100}"), HasSubstr("invalid repetition size: {1,100}"));
+  EXPECT_THAT(why("((a{1,100}){1,100}){1,100}"), HasSubstr("repetition size: {1,100}"));
   EXPECT_THAT(why("[z-a]"), HasSubstr("z-a"));
 }
 

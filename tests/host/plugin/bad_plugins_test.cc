@@ -4,6 +4,9 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::StartsWith;
+
 class BadPluginsTest : public StudyTest {
  protected:
   static std::string why_not(const fs::path& file) {
@@ -25,43 +28,42 @@ class BadPluginsTest : public StudyTest {
 };
 
 TEST_F(BadPluginsTest, WhatIsNoPluginOfThisAbiIsRefusedBeforeAnythingOfItRuns) {
-  EXPECT_THAT(why_not(fixture_plugin("bad_major")), HasSubstr("built for plugin ABI 2, this dsat has 1"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_major")), AllOf(HasSubstr("plugin ABI 2"), HasSubstr("dsat has 1")));
   EXPECT_THAT(why_not(fixture_plugin("bad_magic")), HasSubstr("wrong magic"));
   EXPECT_THAT(why_not(fixture_plugin("bad_no_symbol")), HasSubstr("exports no dsat_plugin_entry_v1"));
   EXPECT_THAT(why_not(fixture_plugin("bad_offers_nothing")), HasSubstr("offers neither"));
   EXPECT_THAT(why_not(fixture_plugin("bad_descriptor")),
-              HasSubstr("descriptor(0) of the searcher factory is NULL, and its count is 1 (plugin defect)"));
-  EXPECT_THAT(why_not(fixture_plugin("bad_options")), HasSubstr("option 'Camel' is not in kebab-case"));
-  EXPECT_THAT(why_not(fixture_plugin("bad_options_twice")), HasSubstr("option 'a' is declared twice"));
+              AllOf(HasSubstr("descriptor(0)"), HasSubstr("NULL"), HasSubstr("count is 1")));
+  EXPECT_THAT(why_not(fixture_plugin("bad_options")), AllOf(HasSubstr("'Camel'"), HasSubstr("kebab-case")));
+  EXPECT_THAT(why_not(fixture_plugin("bad_options_twice")), AllOf(HasSubstr("option 'a'"), HasSubstr("twice")));
 }
 
 TEST_F(BadPluginsTest, AStructureIsReadNoFartherThanItSaysItReaches) {
-  EXPECT_THAT(why_not(fixture_plugin("bad_short_entry")), HasSubstr("entry point has no get_factory"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_short_entry")), HasSubstr("no get_factory"));
   EXPECT_THAT(why_not(fixture_plugin("bad_short_factory")),
-              HasSubstr("the searcher factory is incomplete: its struct_size is 16, which ends before create"));
+              AllOf(HasSubstr("searcher factory"), HasSubstr("struct_size is 16"), HasSubstr("before create")));
   EXPECT_THAT(why_not(fixture_plugin("bad_short_descriptor")),
-              AllOf(HasSubstr("descriptor(0) of the searcher factory is incomplete: its struct_size is"),
-                    HasSubstr("ends before study_json: set it to sizeof(dsat_descriptor)")));
+              AllOf(HasSubstr("descriptor(0)"), HasSubstr("struct_size is"), HasSubstr("before study_json"),
+                    HasSubstr("sizeof(dsat_descriptor)")));
 }
 
 TEST_F(BadPluginsTest, TheMemberThatIsMissingIsNamed) {
-  EXPECT_THAT(why_not(fixture_plugin("bad_no_name")),
-              HasSubstr("descriptor(0) of the searcher factory is incomplete: its name is NULL (plugin defect)"));
-  EXPECT_THAT(why_not(fixture_plugin("bad_empty_name")), HasSubstr("test.bad: its name is empty (plugin defect)"));
-  EXPECT_EQ(run_with("bad_create_no_exit").reason,
-            "plugin bad: create returned an incomplete strategy: its on_trial_exited is NULL (plugin defect)");
+  EXPECT_THAT(why_not(fixture_plugin("bad_no_name")), AllOf(HasSubstr("descriptor(0)"), HasSubstr("name is NULL")));
+  EXPECT_THAT(why_not(fixture_plugin("bad_empty_name")), AllOf(HasSubstr("test.bad: "), HasSubstr("name is empty")));
+  EXPECT_THAT(run_with("bad_create_no_exit").reason,
+              AllOf(StartsWith("plugin bad: create "), HasSubstr("on_trial_exited is NULL")));
 }
 
 TEST_F(BadPluginsTest, BrokenJsonOfADescriptorIsReportedWithItsPlace) {
   EXPECT_THAT(why_not(fixture_plugin("bad_options_text")),
-              HasSubstr("test.bad: options_json is no JSON: 1:4: ']' where a value is wanted"));
+              AllOf(HasSubstr("test.bad: options_json"), HasSubstr("1:4: ']'")));
 }
 
 TEST_F(BadPluginsTest, WhatAPluginWantsOfItsStudyIsCheckedWhenItIsLoaded) {
-  EXPECT_THAT(why_not(fixture_plugin("bad_study_text")), HasSubstr("test.bad: study_json is no JSON: 1:2: "));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_text")), AllOf(HasSubstr("test.bad: study_json"), HasSubstr("1:2: ")));
   EXPECT_THAT(why_not(fixture_plugin("bad_study_key")), HasSubstr("'max_trials' is neither"));
-  EXPECT_THAT(why_not(fixture_plugin("bad_study_stage")), HasSubstr("zero_stages is no list of ZeRO stages"));
-  EXPECT_THAT(why_not(fixture_plugin("bad_study_count")), HasSubstr("profile_trials is no number of at least 1"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_stage")), HasSubstr("zero_stages is no"));
+  EXPECT_THAT(why_not(fixture_plugin("bad_study_count")), HasSubstr("profile_trials is no"));
 }
 
 TEST_F(BadPluginsTest, AnUndefinedSymbolIsNamed) {
@@ -75,9 +77,9 @@ TEST_F(BadPluginsTest, WhatIsNoLibraryIsReported) {
   EXPECT_THAT(why_not(dir()), HasSubstr("not a file"));
   write_text(dir() / "libtext.so",
              "I am a text, and long enough to have had a header if I were a library of any kind.");
-  EXPECT_THAT(why_not(dir() / "libtext.so"), HasSubstr("not a shared library of this machine"));
+  EXPECT_THAT(why_not(dir() / "libtext.so"), HasSubstr("not a shared"));
   write_text(dir() / "libempty.so", "");
-  EXPECT_THAT(why_not(dir() / "libempty.so"), HasSubstr("not a shared library of this machine"));
+  EXPECT_THAT(why_not(dir() / "libempty.so"), HasSubstr("not a shared"));
   const std::string whole = read_text(fixture_plugin("walker"));
   write_text(dir() / "libtorn.so", whole.substr(0, 400));
   why_not(dir() / "libtorn.so");
@@ -85,10 +87,10 @@ TEST_F(BadPluginsTest, WhatIsNoLibraryIsReported) {
 
 TEST_F(BadPluginsTest, ACreateThatFailsFailsTheStudyWithItsMessageOrTheLackOfOne) {
   EXPECT_EQ(run_with("bad_create_says").reason, "plugin bad: create: the moon is wrong");
-  EXPECT_THAT(run_with("bad_create_silent").reason, HasSubstr("no message (plugin defect)"));
+  EXPECT_THAT(run_with("bad_create_silent").reason, HasSubstr("no message"));
   const StudyResult null = run_with("bad_create_null");
   EXPECT_EQ(null.status, StudyStatus::failed);
-  EXPECT_THAT(null.reason, HasSubstr("incomplete strategy: it is NULL (plugin defect)"));
+  EXPECT_THAT(null.reason, AllOf(HasSubstr("incomplete strategy"), HasSubstr("is NULL")));
 }
 
 // The profile and the baseline would be paid for in vain.
@@ -113,7 +115,7 @@ TEST_F(BadPluginsTest, ASearcherThatDiesInItsCreateIsRefusedAtOnce) {
   given.plugin_host = DSAT_PLUGIN_HOST;
   const auto study = Study::create(given);
   ASSERT_FALSE(study.ok());
-  EXPECT_EQ(study.status().message(), "plugin defective: create: its process ended with exit status 3");
+  EXPECT_THAT(study.status().message(), AllOf(StartsWith("plugin defective: create: "), HasSubstr("exit status 3")));
   EXPECT_FALSE(fs::exists(given.output_dir));
 }
 
@@ -123,18 +125,18 @@ TEST_F(BadPluginsTest, WhatDiesWhenItIsLoadedIsRefusedAlsoWhereItWasToRunHere) {
   const auto described = describe_plugin(fixture_plugin("dies_when_loaded"), here);
   ASSERT_FALSE(described.ok());
   EXPECT_EQ(described.status().code(), Status::Code::internal);
-  EXPECT_THAT(described.status().message(), HasSubstr("libdies_when_loaded.so: a process that loads it was killed by"));
+  EXPECT_THAT(described.status().message(), AllOf(HasSubstr("libdies_when_loaded.so: "), HasSubstr("killed by")));
   const auto sound = describe_plugin(fixture_plugin("walker"), here);
   ASSERT_TRUE(sound.ok()) << sound.status().message();
   EXPECT_NE(sound->at(0).library, nullptr) << "it runs in this process";
 }
 
 TEST_F(BadPluginsTest, AnOpOutsideAnEventIsRefused) {
-  EXPECT_THAT(run_with("bad_op_in_create").reason, HasSubstr("create_trial: an op outside an event"));
+  EXPECT_THAT(run_with("bad_op_in_create").reason, HasSubstr("create_trial: an op"));
 }
 
 TEST_F(BadPluginsTest, AnEventThatFailsWithoutAMessageIsThePluginsDefect) {
-  EXPECT_THAT(run_with("bad_silent").reason, HasSubstr("plugin bad: start: failed with status 13 and no message"));
+  EXPECT_THAT(run_with("bad_silent").reason, AllOf(HasSubstr("plugin bad: start: "), HasSubstr("status 13")));
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 std::string problem_of_option(const OptionSpec& option) {
   PluginInfo info;
   info.name = "test";
@@ -28,11 +31,10 @@ std::string problem_of_name(const std::string& name) {
 TEST(DescriptorCheck, ANameIsOneThatPeopleCanReadAndType) {
   EXPECT_EQ(problem_of_name("my climber"), "");
   EXPECT_EQ(problem_of_name("h\xc3\xbcgel"), "");
-  EXPECT_EQ(problem_of_name(""), "its name is empty");
-  EXPECT_EQ(problem_of_name("a/b"), "its name 'a/b' has a '/'");
+  EXPECT_THAT(problem_of_name(""), HasSubstr("name is empty"));
+  EXPECT_THAT(problem_of_name("a/b"), HasSubstr("'a/b'"));
   for (const char* name : {"a\nb", "a\x1b[2Jb", "a\x7f", "b\xfc", "end "}) {
-    EXPECT_THAT(problem_of_name(name), ::testing::HasSubstr("has control characters, bytes that are not UTF-8"))
-        << name;
+    EXPECT_THAT(problem_of_name(name), AllOf(HasSubstr("control characters"), HasSubstr("UTF-8"))) << name;
   }
 }
 
@@ -43,20 +45,20 @@ TEST(DescriptorCheck, ADefaultWithinItsBoundsIsSound) {
 }
 
 TEST(DescriptorCheck, ADefaultOutOfItsBoundsIsRefused) {
-  EXPECT_EQ(problem_of_option(OptionSpec::integer("n", 5, "").max(3)),
-            "option 'n' has the default 5, above its max 3; change one of them");
-  EXPECT_EQ(problem_of_option(OptionSpec::number("ratio", 0.5, "").min(0.75).max(1)),
-            "option 'ratio' has the default 0.5, below its min 0.75; change one of them");
+  EXPECT_THAT(problem_of_option(OptionSpec::integer("n", 5, "").max(3)),
+              AllOf(HasSubstr("option 'n'"), HasSubstr("default 5"), HasSubstr("max 3")));
+  EXPECT_THAT(problem_of_option(OptionSpec::number("ratio", 0.5, "").min(0.75).max(1)),
+              AllOf(HasSubstr("option 'ratio'"), HasSubstr("default 0.5"), HasSubstr("min 0.75")));
   EXPECT_NE(problem_of_option(OptionSpec::integer("n", 5, "").min(9).max(3)), "");
 }
 
 TEST(DescriptorCheck, ABoundOfAnythingButANumberIsRefused) {
-  EXPECT_EQ(problem_of_option(OptionSpec::string("name", "x", "").min(3)),
-            "option 'name' has a min, which is for int and number, not for string; leave it out");
-  EXPECT_EQ(problem_of_option(OptionSpec::boolean("fast", true, "").max(1)),
-            "option 'fast' has a max, which is for int and number, not for bool; leave it out");
-  EXPECT_EQ(problem_of_option(OptionSpec::choice("way", {"up"}, "up", "").max(1)),
-            "option 'way' has a max, which is for int and number, not for choice; leave it out");
+  EXPECT_THAT(problem_of_option(OptionSpec::string("name", "x", "").min(3)),
+              AllOf(HasSubstr("option 'name'"), HasSubstr("a min"), HasSubstr("not for string")));
+  EXPECT_THAT(problem_of_option(OptionSpec::boolean("fast", true, "").max(1)),
+              AllOf(HasSubstr("option 'fast'"), HasSubstr("a max"), HasSubstr("not for bool")));
+  EXPECT_THAT(problem_of_option(OptionSpec::choice("way", {"up"}, "up", "").max(1)),
+              AllOf(HasSubstr("option 'way'"), HasSubstr("a max"), HasSubstr("not for choice")));
 }
 
 }  // namespace

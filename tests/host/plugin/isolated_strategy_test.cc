@@ -9,6 +9,8 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+
 // Grants everything; an event that is handed over again begins where it began.
 class Grants : public RequestAnswers {
  public:
@@ -86,8 +88,7 @@ TEST_F(IsolatedStrategyTest, ALibraryIsDescribedWithoutBeingLoadedHere) {
   EXPECT_EQ(there.state_version, here.state_version);
   const auto dead = describe_plugin(fixture_plugin("dies_when_loaded"), apart_);
   ASSERT_FALSE(dead.ok());
-  EXPECT_THAT(dead.status().message(),
-              AllOf(HasSubstr("was killed by signal 6"), HasSubstr("; it printed 'no table of layers'")));
+  EXPECT_THAT(dead.status().message(), AllOf(HasSubstr("signal 6"), HasSubstr("'no table of layers'")));
 }
 
 TEST_F(IsolatedStrategyTest, OpsAndRefusalsAreThoseOfTheSameProcess) {
@@ -113,14 +114,14 @@ TEST_F(IsolatedStrategyTest, AProcessThatIsLostOnceIsReplacedAndGoesOn) {
     const auto strategy = defective(defect);
     EXPECT_EQ(up_to_the_defect(*strategy), "[]");
     EXPECT_THAT(handle(*strategy, StrategyEvent::Kind::exited, 1), HasSubstr("\"trial\":2")) << defect;
-    EXPECT_THAT(log_, ::testing::Contains(HasSubstr("restart 1 of 3")));
+    EXPECT_THAT(log_, ::testing::Contains(HasSubstr("1 of 3")));
   }
 }
 
 TEST_F(IsolatedStrategyTest, AProcessThatIsLostEveryTimeEndsWithPluginAndCall) {
   const auto strategy = defective("exit3");
   EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL),
-              AllOf(HasSubstr("plugin defective: on_result of trial 1: its process ended with exit status 3"),
+              AllOf(HasSubstr("plugin defective: "), HasSubstr("on_result of trial 1"), HasSubstr("exit status 3"),
                     HasSubstr("restarted 3 times")));
 }
 
@@ -130,19 +131,19 @@ TEST_F(IsolatedStrategyTest, ATrialThatMakesNoSenseIsAskedForInVain) {
     Json request{{"op", "create_trial"}, {"overrides", Json::object()}};
     request.update(change);
     apart_.plugin_host = DSAT_PLUGIN_HOST;
-    EXPECT_THAT(refusal_of(1, request), HasSubstr("has asked for a trial that makes no sense")) << request;
+    EXPECT_THAT(refusal_of(1, request), AllOf(HasSubstr("a trial"), HasSubstr("makes no sense"))) << request;
   }
 }
 
 TEST_F(IsolatedStrategyTest, TooManyTrialsOfOneEventAreAskedForInVain) {
   const Json request{{"op", "create_trial"}, {"overrides", Json::object()}};
-  EXPECT_THAT(refusal_of(kMaxOpsPerEvent + 1, request), HasSubstr("has asked for too many trials"));
+  EXPECT_THAT(refusal_of(kMaxOpsPerEvent + 1, request), HasSubstr("too many trials"));
 }
 
 // The child holds the connection and would do so for ever.
 TEST_F(IsolatedStrategyTest, AProcessIsLostAlsoWhereAChildOfItLivesOn) {
   const auto strategy = defective("orphan");
-  EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL), HasSubstr("ended with exit status 3"));
+  EXPECT_THAT(error_of([&] { up_to_the_defect(*strategy); }, DSAT_INTERNAL), HasSubstr("exit status 3"));
 }
 
 TEST_F(IsolatedStrategyTest, WhatIsLeftOutOfTheLogIsReported) {
@@ -156,7 +157,7 @@ TEST_F(IsolatedStrategyTest, AProcessThatDoesNotAnswerIsEnded) {
   apart_.plugin_timeout = std::chrono::milliseconds(1500);
   const auto strategy = defective("sleep_once");
   EXPECT_EQ(up_to_the_defect(*strategy), "[]");
-  EXPECT_THAT(log_, ::testing::Contains(HasSubstr("has not answered for 1.5 s")));
+  EXPECT_THAT(log_, ::testing::Contains(HasSubstr("for 1.5 s")));
 }
 
 TEST_F(IsolatedStrategyTest, OneThatDecidesOtherwiseWhenItsEventsAreReplayedEndsTheStudy) {

@@ -7,6 +7,8 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+
 // An environment variable for the life of this object.
 class Variable {
  public:
@@ -44,8 +46,8 @@ TEST(PluginsTest, AFileOfThisFolderIsNamedWithTheWordsToType) {
   const std::string by_file = find_plugin("libmine.so").status().message();
   const std::string by_name = find_plugin("mine").status().message();
   fs::current_path(before);
-  EXPECT_THAT(by_file, HasSubstr("type ./libmine.so for the one in this folder"));
-  EXPECT_THAT(by_name, HasSubstr("type ./libmine.so for the one in this folder"));
+  EXPECT_THAT(by_file, HasSubstr("type ./libmine.so"));
+  EXPECT_THAT(by_name, HasSubstr("type ./libmine.so"));
   EXPECT_THAT(find_plugin("libmine.so").status().message(), HasSubstr("`dsat-host plugins` lists"));
 }
 
@@ -101,11 +103,11 @@ TEST_F(PluginOptionsTest, FillsInDefaultsAndReadsTextsAndValues) {
 }
 
 TEST_F(PluginOptionsTest, RefusesWhatIsNoValueOfItsType) {
-  EXPECT_EQ(why_not({{"rungs", "five"}}), "option --rungs of test: 'five' is not a whole number");
+  EXPECT_THAT(why_not({{"rungs", "five"}}), AllOf(HasSubstr("option --rungs"), HasSubstr("'five'")));
   for (const char* text : {"", "5x", "1.5", "0x5", " 5", "99999999999999999999"}) why_not({{"rungs", text}});
   for (const char* text : {"", "fast", "nan", "inf", "0.5s"}) why_not({{"rate", text}});
   EXPECT_THAT(why_not({{"fast", "maybe"}}), HasSubstr("true or false"));
-  EXPECT_THAT(why_not({{"mode", "median"}}), HasSubstr("one of min, max"));
+  EXPECT_THAT(why_not({{"mode", "median"}}), HasSubstr("min, max"));
 }
 
 TEST_F(PluginOptionsTest, RefusesWhatIsOutOfRange) {
@@ -116,8 +118,8 @@ TEST_F(PluginOptionsTest, RefusesWhatIsOutOfRange) {
 }
 
 TEST_F(PluginOptionsTest, AnUnknownOptionIsRefusedWithTheListOfThoseThereAre) {
-  EXPECT_EQ(why_not({{"rung", "1"}}),
-            "option --rung: test has no such option; it has --rungs --rate --fast --title --mode");
+  EXPECT_THAT(why_not({{"rung", "1"}}),
+              AllOf(HasSubstr("option --rung:"), HasSubstr("--rungs --rate --fast --title --mode")));
   info_.options = Json::array();
   EXPECT_THAT(why_not({{"rung", "1"}}), HasSubstr("it has none"));
 }

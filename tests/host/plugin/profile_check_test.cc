@@ -6,6 +6,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -40,30 +41,30 @@ TEST(ProfileCheck, TheOneOfTheDocumentationIsRight) {
 }
 
 TEST(ProfileCheck, SaysBothBoundsOfANumber) {
-  EXPECT_EQ(problem_with("num_params", 1e30), "num_params: 1e+30 is no number from 1 to 2^53 (9007199254740992)");
-  EXPECT_THAT(problem_with("activation_mem_per_gpu", 1e30), HasSubstr("no number from 0 to 2^53"));
+  EXPECT_THAT(problem_with("num_params", 1e30), AllOf(StartsWith("num_params: 1e+30 "), HasSubstr("1 to 2^53")));
+  EXPECT_THAT(problem_with("activation_mem_per_gpu", 1e30), HasSubstr("0 to 2^53"));
   EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", 0}, {"high", 1e30}}),
-              HasSubstr("its high is 1e+30, no number from 0 to 2^53"));
-  EXPECT_THAT(problem_with("world_size", 3000000000), HasSubstr("no whole number from 1 to 2147483647"));
+              AllOf(HasSubstr("high is 1e+30"), HasSubstr("0 to 2^53")));
+  EXPECT_THAT(problem_with("world_size", 3000000000), HasSubstr("1 to 2147483647"));
 }
 
 TEST(ProfileCheck, NamesTheMemberThatIsWrong) {
-  EXPECT_THAT(profile_problem(Json::object()), HasSubstr("it has no schema"));
-  EXPECT_THAT(profile_problem({{"schema", 1}}), HasSubstr("it has no num_params"));
+  EXPECT_THAT(profile_problem(Json::object()), HasSubstr("no schema"));
+  EXPECT_THAT(profile_problem({{"schema", 1}}), HasSubstr("no num_params"));
   EXPECT_THAT(problem_with("schema", 2), StartsWith("schema: 2"));
   EXPECT_THAT(problem_with("num_params", "many"), StartsWith("num_params: \"many\""));
   EXPECT_THAT(problem_with("num_params", -1), StartsWith("num_params"));
   EXPECT_THAT(problem_with("world_size", 0), StartsWith("world_size: 0"));
   EXPECT_THAT(problem_with("world_size", 1.5), StartsWith("world_size"));
   EXPECT_THAT(problem_with("device_memory_bytes", 1e300), StartsWith("device_memory_bytes"));
-  EXPECT_THAT(problem_with("fixed_bytes", 7), StartsWith("fixed_bytes: 7 is no {value, low, high}"));
-  EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", 2}, {"high", 3}}), HasSubstr("not in the order"));
-  EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", nullptr}, {"high", 3}}), HasSubstr("its low is null"));
+  EXPECT_THAT(problem_with("fixed_bytes", 7), StartsWith("fixed_bytes: 7 is"));
+  EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", 2}, {"high", 3}}), HasSubstr("in the order"));
+  EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", nullptr}, {"high", 3}}), HasSubstr("low is null"));
   EXPECT_THAT(problem_with("fixed_bytes", {{"value", 1}, {"low", 0}, {"high", nullptr}}), HasSubstr("high is null"));
   EXPECT_THAT(problem_with("trainable_num_params", 124439809), HasSubstr("is above num_params"));
-  EXPECT_THAT(problem_with("stages", {{{"stage", 7}}}), HasSubstr("no 'stage' from 0 to 3"));
+  EXPECT_THAT(problem_with("stages", {{{"stage", 7}}}), AllOf(HasSubstr("'stage'"), HasSubstr("0 to 3")));
   EXPECT_THAT(problem_with("stages", 3), StartsWith("stages: no array"));
-  EXPECT_THAT(problem_with("trials", {-1}), StartsWith("trials: -1 is no trial's id"));
+  EXPECT_THAT(problem_with("trials", {-1}), StartsWith("trials: -1 "));
 }
 
 }  // namespace

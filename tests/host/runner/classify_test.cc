@@ -24,10 +24,10 @@ TEST_F(Classify, WhatIsNoFileInTheResultsPlaceIsNamed) {
   facts_.exit = {0, 0};
   std::filesystem::create_directory(dir() / kMetricsFile);
   EXPECT_EQ(end().outcome, Outcome::failed);
-  EXPECT_THAT(end().reason, HasSubstr("metrics.json is a folder"));
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("metrics.json"), HasSubstr("folder")));
   std::filesystem::remove(dir() / kMetricsFile);
   ASSERT_EQ(mkfifo((dir() / kMetricsFile).c_str(), 0600), 0);
-  EXPECT_THAT(end().reason, HasSubstr("metrics.json is no regular file"));
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("metrics.json"), HasSubstr("regular file")));
 }
 
 TEST_F(Classify, AValidResultCompletesWhateverTheExit) {
@@ -79,7 +79,7 @@ TEST_F(Classify, AReasonIsCutBetweenCharacters) {
   EXPECT_EQ(first_invalid_utf8(end().reason), std::string::npos) << end().reason;
   metrics_are("{\"latency\": \"a" + accents + "\"}");
   stderr_is("");
-  EXPECT_THAT(end().reason, HasSubstr("latency is not a number"));
+  EXPECT_THAT(end().reason, HasSubstr("latency is not"));
   EXPECT_EQ(first_invalid_utf8(end().reason), std::string::npos) << end().reason;
 }
 
@@ -257,7 +257,7 @@ TEST_F(Classify, AFirstPrintedStepIsNoCheckpointWhereNotEveryStepIsPrinted) {
   first_printed_is(5);
   EXPECT_TRUE(end().from_checkpoint) << "every step is printed";
   facts_.config["steps_per_print"] = 5;
-  EXPECT_THAT(end().reason, HasSubstr("before the profile window did")) << "it ended with step 5";
+  EXPECT_THAT(end().reason, HasSubstr("profile window")) << "it ended with step 5";
   EXPECT_FALSE(end().from_checkpoint);
   first_printed_is(10);
   EXPECT_TRUE(end().from_checkpoint) << "its step 5 was never printed";
@@ -337,7 +337,7 @@ TEST_F(Classify, SaysInOneLineWhatCouldNotBeRead) {
   stderr_is("ValueError: x\n");
   write_text(dir() / kStdoutFile, "");
   std::filesystem::resize_file(dir() / kStdoutFile, uintmax_t{10} << 30);  // a sparse file
-  EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("stdout.log has 10.7 GB: only its end was read")));
+  EXPECT_THAT(end().warnings, ElementsAre(AllOf(HasSubstr("stdout.log"), HasSubstr("10.7 GB"))));
   std::filesystem::resize_file(dir() / kStdoutFile, 0);
   facts_.expects_rank_logs = true;
   EXPECT_THAT(end().warnings, ElementsAre(HasSubstr("rank_logs")));
@@ -349,14 +349,14 @@ TEST_F(Classify, AResultThatIsNoResultsSizeIsNotRead) {
   facts_.exit = {0, 0};
   metrics_are("{}");
   std::filesystem::resize_file(dir() / kMetricsFile, uintmax_t{3} << 30);
-  EXPECT_THAT(end().reason, HasSubstr("metrics.json cannot be read: it is larger than 1048576 bytes"));
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("metrics.json"), HasSubstr("1048576 bytes")));
 }
 
 TEST_F(Classify, AFileThatFailsToBeReadIsTheReason) {
   facts_.exit = {0, 0};
   std::filesystem::create_symlink("/proc/self/mem", dir() / kMetricsFile);  // EIO at its beginning
   EXPECT_EQ(end().outcome, Outcome::failed);
-  EXPECT_THAT(end().reason, HasSubstr("metrics.json cannot be read: Input/output error"));
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("metrics.json"), HasSubstr("Input/output error")));
 }
 
 TEST_F(Classify, NoLineOfATrialIsLong) {

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Preflight : public TempDirTest {
  protected:
@@ -50,29 +51,28 @@ TEST_F(Preflight, AsksEveryOtherHostForTheFolders) {
 
 TEST_F(Preflight, AnUnreachableHostIsNamedWithItsLine) {
   ssh("[ $host = w1 ] || { echo 'ssh: Could not resolve hostname w2: Name or service not known' >&2; exit 255; }");
-  EXPECT_EQ(trouble(), (dir() / "hosts").string() +
-                           ":4: host w2 cannot be reached: ssh: Could not resolve hostname w2: Name or service "
-                           "not known");
+  EXPECT_THAT(trouble(), AllOf(StartsWith((dir() / "hosts").string() + ":4: host w2 "),
+                               HasSubstr("ssh: Could not resolve hostname w2")));
 }
 
 TEST_F(Preflight, AHostThatDoesNotSeeTheFoldersIsNamed) {
   ssh("exit 1");
-  EXPECT_THAT(trouble(), HasSubstr(":3: host w1 does not see " + dir().string()));
+  EXPECT_THAT(trouble(), AllOf(HasSubstr(":3: host w1 "), HasSubstr(dir().string())));
 }
 
 TEST_F(Preflight, AHostThatDoesNotAnswerIsWaitedForOnlySoLong) {
   ssh("exec sleep 600");
-  EXPECT_THAT(trouble({}, std::chrono::milliseconds(50)), HasSubstr("ssh had no answer for 50 ms"));
+  EXPECT_THAT(trouble({}, std::chrono::milliseconds(50)), AllOf(HasSubstr("ssh"), HasSubstr("50 ms")));
 }
 
 TEST_F(Preflight, NamesTheToolThatIsMissing) {
   std::filesystem::remove(dir() / "pdsh");
   environment_ = {"PATH=" + dir().string()};
-  EXPECT_THAT(trouble(), AllOf(HasSubstr("pdsh, which is not in PATH"), HasSubstr("--launcher")));
+  EXPECT_THAT(trouble(), AllOf(HasSubstr("pdsh, "), HasSubstr("PATH"), HasSubstr("--launcher")));
   EXPECT_THAT(trouble({"--launcher", "openmpi"}), HasSubstr("mpirun"));
   write_program(dir() / "pdsh", "#!/bin/sh\n");
   std::filesystem::remove(dir() / "ssh");
-  EXPECT_THAT(trouble(), HasSubstr("ssh, which is not in PATH"));
+  EXPECT_THAT(trouble(), AllOf(HasSubstr("ssh, "), HasSubstr("PATH")));
   EXPECT_EQ(trouble({"--no_ssh_check"}), "no error");
 }
 

@@ -10,6 +10,7 @@ namespace dsat::host {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -122,19 +123,19 @@ TEST_F(ProbeTest, OtherFilesAreNotLookedAt) {
 }
 
 TEST_F(ProbeTest, ABadFileCostsItselfAndOneLine) {
-  EXPECT_THAT(complaint(""), HasSubstr("memory probe: left out rank0.json: "));
-  EXPECT_THAT(complaint("[]"), HasSubstr("rank0.json: it is no JSON object"));
+  EXPECT_THAT(complaint(""), HasSubstr("left out rank0.json: "));
+  EXPECT_THAT(complaint("[]"), AllOf(HasSubstr("rank0.json: "), HasSubstr("no JSON object")));
   EXPECT_THAT(complaint(device_file(1).substr(0, 90)), HasSubstr("left out rank0.json"));
   EXPECT_THAT(complaint("\xff\xfe"), HasSubstr("left out rank0.json"));
-  EXPECT_THAT(complaint("{}"), HasSubstr("it has no schema"));
-  EXPECT_THAT(complaint(R"({"schema": 2})"), HasSubstr("its schema is not 1"));
-  EXPECT_THAT(complaint(process_file("-1")), HasSubstr("peak_bytes is no whole number of at least 0"));
-  EXPECT_THAT(complaint(process_file("1.5")), HasSubstr("peak_bytes is no whole number"));
-  EXPECT_THAT(complaint(process_file("\"a lot\"")), HasSubstr("peak_bytes is no whole number"));
+  EXPECT_THAT(complaint("{}"), HasSubstr("no schema"));
+  EXPECT_THAT(complaint(R"({"schema": 2})"), HasSubstr("schema is not"));
+  EXPECT_THAT(complaint(process_file("-1")), AllOf(HasSubstr("peak_bytes is no"), HasSubstr("at least 0")));
+  EXPECT_THAT(complaint(process_file("1.5")), HasSubstr("peak_bytes is no"));
+  EXPECT_THAT(complaint(process_file("\"a lot\"")), HasSubstr("peak_bytes is no"));
   EXPECT_THAT(complaint(process_file("18000000000000000000")), HasSubstr("peak_bytes is 18000000000000000000"));
   EXPECT_THAT(complaint(process_file("1e99")), HasSubstr("left out rank0.json"));
   EXPECT_THAT(complaint(process_file("NaN")), HasSubstr("left out rank0.json"));
-  EXPECT_THAT(complaint(std::string(5000, ' ')), HasSubstr("larger than 4096 bytes"));
+  EXPECT_THAT(complaint(std::string(5000, ' ')), HasSubstr("4096 bytes"));
   EXPECT_THAT(complaint(std::string(4000, '[')), HasSubstr("left out rank0.json"));
 }
 
@@ -149,7 +150,7 @@ TEST_F(ProbeTest, TheOthersAreReadAllTheSame) {
   EXPECT_EQ(report.peak_bytes, 1003u);
   ASSERT_EQ(report.warnings.size(), 1u);
   EXPECT_THAT(report.warnings[0], HasSubstr("rank1.json"));
-  EXPECT_THAT(report.warnings[0], HasSubstr("(and 3 more files)"));
+  EXPECT_THAT(report.warnings[0], HasSubstr("3 more files"));
 }
 
 TEST_F(ProbeTest, TenThousandRanksAreRead) {
@@ -161,7 +162,7 @@ TEST_F(ProbeTest, TenThousandRanksAreRead) {
 TEST_F(ProbeTest, AVersionIsNoLongText) {
   std::string text = device_file(1);
   text.replace(text.find("2.4.0"), 5, std::string(100, '2'));
-  EXPECT_THAT(complaint(text), HasSubstr("torch is no version"));
+  EXPECT_THAT(complaint(text), HasSubstr("torch is no"));
 }
 
 ProbeReport some_report() {
@@ -323,8 +324,7 @@ TEST_F(HookTest, OtherHostsHaveACopyInTheRunDirectory) {
 TEST_F(HookTest, AMissingHookIsOneLine) {
   std::vector<std::string> notices;
   EXPECT_EQ(find_probe("/nowhere/dsat-launch", dir(), false, notices), fs::path());
-  EXPECT_THAT(notices, ElementsAre("trials run without the memory probe: no file /nowhere/probe/sitecustomize.py "
-                                   "(--no-probe silences this)"));
+  EXPECT_THAT(notices, ElementsAre(AllOf(HasSubstr("/nowhere/probe/sitecustomize.py "), HasSubstr("--no-probe"))));
 }
 
 TEST_F(HookTest, PythonpathCannotNameAColon) {
@@ -333,7 +333,7 @@ TEST_F(HookTest, PythonpathCannotNameAColon) {
   std::vector<std::string> notices;
   EXPECT_EQ(find_probe(dir() / "a:b" / "dsat-launch", dir(), false, notices), fs::path());
   ASSERT_EQ(notices.size(), 1u);
-  EXPECT_THAT(notices[0], HasSubstr("which has a colon"));
+  EXPECT_THAT(notices[0], HasSubstr("colon"));
 }
 
 }  // namespace

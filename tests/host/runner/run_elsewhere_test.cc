@@ -6,6 +6,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -117,7 +118,7 @@ TEST_F(RunElsewhere, ASlotWhoseHostFailsThreeTrialsGetsNoMore) {
     EXPECT_EQ(room(), 1);
     complete(id);
   }
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("slot 0 gets no more trials: trials 0, 1, 2 failed there")));
+  EXPECT_THAT(notices_, ElementsAre(AllOf(HasSubstr("slot 0 "), HasSubstr("trials 0, 1, 2 "))));
   EXPECT_EQ(room(), 1);
 }
 
@@ -161,7 +162,7 @@ TEST_F(RunElsewhere, HeldSlotsGiveNothingBackThatAnotherCanDo) {
     runner_->run_elsewhere(id);
     complete(id);
   }
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("slot 0 gets no more trials: trials 0, 1, 2 failed there")));
+  EXPECT_THAT(notices_, ElementsAre(AllOf(HasSubstr("slot 0 "), HasSubstr("trials 0, 1, 2 "))));
   EXPECT_EQ(room(), 2);
   fail(3, "process 7 cannot be ended");
   EXPECT_EQ(room(), 1) << "slot 2";
@@ -171,7 +172,7 @@ TEST_F(RunElsewhere, HeldSlotsGiveNothingBackThatAnotherCanDo) {
   complete(5);
   complete(6);
   ASSERT_EQ(notices_.size(), 2u) << "once";
-  EXPECT_THAT(notices_[1], HasSubstr("used again, since trials have no other place: 0"));
+  EXPECT_THAT(notices_[1], AllOf(HasSubstr("used again"), HasSubstr("place: 0")));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ TEST_F(Taken, APortThatTheScriptChoseIsKnownByItsNumber) {
   for (const char* other : {"The server socket has failed to bind to [::]:29500", "127.0.0.1:12355", "port: 29500,",
                             "localhost:29500", "('127.0.0.1', 29500)"}) {
     EXPECT_EQ(named(other), TakenPort::chosen) << other;
-    EXPECT_THAT(end().reason, HasSubstr("port that the script chose")) << other;
+    EXPECT_THAT(end().reason, HasSubstr("script chose")) << other;
   }
   EXPECT_EQ(named("The server socket has failed to listen"), TakenPort::unnamed);
   EXPECT_THAT(end().reason, HasSubstr("rendezvous port"));

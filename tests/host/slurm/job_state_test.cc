@@ -47,7 +47,7 @@ TEST(JobState, EveryEndHasItsOutcome) {
     EXPECT_TRUE(is_over(job(state))) << state;
   }
   EXPECT_FALSE(verdict_of(job("CANCELLED"))->infrastructure);
-  EXPECT_THAT(verdict_of(job("CANCELLED"))->reason, HasSubstr("cancelled by someone else"));
+  EXPECT_THAT(verdict_of(job("CANCELLED"))->reason, HasSubstr("by someone else"));
   EXPECT_TRUE(verdict_of(job("FAILED", "JobLaunchFailure"))->infrastructure);
   EXPECT_FALSE(verdict_of(job("FAILED", "NonZeroExitCode")).has_value());
   EXPECT_FALSE(verdict_of(job("COMPLETED")).has_value());

@@ -13,6 +13,7 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -94,7 +95,7 @@ TEST_F(PilotEngineTest, ANodeThatFailsIsRetiredAndTheTrialRunsAgain) {
   slurm_.command("srun", "echo 'srun: error: Task launch for StepId=5.0 failed on node n1: Node failure' >&2; exit 1");
   launch("true");
   EXPECT_TRUE(end().verdict.value().infrastructure);
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("node n1 of the allocation failed")));
+  EXPECT_THAT(notices_, ElementsAre(AllOf(HasSubstr("node n1 "), HasSubstr("failed"))));
   engine().give_back({{"0", 0, std::nullopt, "n1"}});
   const auto next = engine().take({});
   ASSERT_TRUE(next.has_value());
@@ -106,7 +107,7 @@ TEST_F(PilotEngineTest, ANodeWhoseNameBeginsThatOfAFailedOneStays) {
   slurm_.command("srun", "echo 'srun: error: Task launch for StepId=5.0 failed on node n10: Node failure' >&2; exit 1");
   write_text(dir() / "job", "JobId=5\n   JobState=CANCELLED Reason=None\n");  // nor is it tried again
   launch("true");
-  EXPECT_THAT(end().verdict.value().reason, HasSubstr("its allocation is over"));
+  EXPECT_THAT(end().verdict.value().reason, HasSubstr("allocation is over"));
   EXPECT_THAT(notices_, IsEmpty());
 }
 
@@ -115,7 +116,7 @@ TEST_F(PilotEngineTest, ANodeThatFailsMayStandInAList) {
   slurm_.command("srun", "echo 'srun: error: Node failure on n[1,10]' >&2; exit 1");
   launch("true");
   EXPECT_TRUE(end().verdict.value().infrastructure);
-  EXPECT_THAT(notices_, ElementsAre(HasSubstr("node n1 of the allocation failed")));
+  EXPECT_THAT(notices_, ElementsAre(AllOf(HasSubstr("node n1 "), HasSubstr("failed"))));
 }
 
 TEST_F(PilotEngineTest, AStepWhoseNodeDiesWhileItRunsIsInfrastructure) {
@@ -135,7 +136,7 @@ TEST_F(PilotEngineTest, AStepThatTookTooMuchHostMemoryIsOutOfMemory) {
 TEST_F(PilotEngineTest, AStepThatSomebodyCancelsIsNoFaultOfItsNode) {
   slurm_.command("srun", run_and_say("slurmstepd: error: *** STEP 5.0 ON n1 CANCELLED AT 2026 ***"));
   launch(kLost);
-  EXPECT_THAT(end().verdict.value().reason, HasSubstr("cancelled by someone else"));
+  EXPECT_THAT(end().verdict.value().reason, HasSubstr("by someone else"));
   EXPECT_FALSE(end().verdict->infrastructure);
   EXPECT_THAT(notices_, IsEmpty());
 }
@@ -171,7 +172,7 @@ TEST_F(PilotEngineTest, AnAllocationThatIsOverClosesTheStudy) {
   slurm_.command("srun", "echo 'srun: error: Unable to create step: Invalid job id specified' >&2; exit 1");
   launch("true");
   EXPECT_TRUE(end().verdict.value().infrastructure);
-  EXPECT_THAT(closing_, ElementsAre(HasSubstr("the allocation (job 5) is over")));
+  EXPECT_THAT(closing_, ElementsAre(AllOf(HasSubstr("(job 5)"), HasSubstr("over"))));
 }
 
 TEST_F(PilotEngineTest, NoTrialBeginsThatCouldNotEndBeforeTheAllocation) {
@@ -183,7 +184,7 @@ TEST_F(PilotEngineTest, NoTrialBeginsThatCouldNotEndBeforeTheAllocation) {
   EXPECT_FALSE(has_room());
   write_text(dir() / "job", "JobId=5\n   EndTime=2020-01-01T00:00:00\n");
   run_until(loop_, [&] { return !closing_.empty(); });
-  EXPECT_THAT(closing_, ElementsAre(HasSubstr("too soon for another trial")));
+  EXPECT_THAT(closing_, ElementsAre(HasSubstr("too soon")));
 }
 
 TEST_F(PilotEngineTest, AnAllocationThatGotMoreTimeGoesOn) {

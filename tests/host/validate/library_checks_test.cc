@@ -7,6 +7,9 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::StartsWith;
+
 PluginInfo described(const std::string& name, std::vector<OptionSpec> options = {}) {
   PluginInfo plugin;
   plugin.id = "test.it";
@@ -32,7 +35,7 @@ TEST(CheckDescribed, ANameThatNobodyCanTypeHasFailed) {
                            "er"}) {
     const CheckOutcome outcome = check_described({described(name)}, {});
     EXPECT_EQ(outcome.status, CheckStatus::failed) << name;
-    EXPECT_THAT(outcome.reason, HasSubstr("cannot be typed as one word"));
+    EXPECT_THAT(outcome.reason, HasSubstr("as one word"));
     EXPECT_EQ(outcome.reason.find_first_of("\a\n"), std::string::npos) << outcome.reason;
   }
 }
@@ -43,7 +46,7 @@ TEST(CheckDescribed, AnIdServesOneStrategyOfEachKind) {
   EXPECT_EQ(check_described({searcher, profiler}, {}).status, CheckStatus::passed);
   const CheckOutcome outcome = check_described({searcher, described("again")}, {});
   EXPECT_EQ(outcome.status, CheckStatus::failed);
-  EXPECT_THAT(outcome.reason, HasSubstr("test.it is offered 2 times"));
+  EXPECT_THAT(outcome.reason, AllOf(HasSubstr("test.it "), HasSubstr("2 times")));
 }
 
 TEST(CheckDescribed, AnOptionThatIsOneOfTheProgramsOwnIsWarnedOf) {
@@ -64,9 +67,7 @@ TEST(CheckDescribed, AMemberOfAnOptionThatNothingReadsIsWarnedOf) {
   plugin.options[0]["maximum"] = 9;
   const CheckOutcome outcome = check_described({plugin}, {});
   EXPECT_EQ(outcome.status, CheckStatus::warned);
-  EXPECT_EQ(outcome.reason,
-            "test.it: option 'n' has a member 'maximum', which nothing reads; an option has name, type, default, min, "
-            "max, choices, help");
+  EXPECT_THAT(outcome.reason, AllOf(StartsWith("test.it: option 'n'"), HasSubstr("'maximum'")));
 }
 
 CheckContext context_of(const std::string& library) {
@@ -76,7 +77,7 @@ CheckContext context_of(const std::string& library) {
 TEST(CheckFile, ATrialForDsatTrialIsDistinguishedFromAPlugin) {
   const CheckOutcome outcome = check_file(context_of("trial_entry"));
   EXPECT_EQ(outcome.status, CheckStatus::failed);
-  EXPECT_THAT(outcome.reason, HasSubstr("it is a trial, not a plugin: give it to dsat-trial, as --trial "));
+  EXPECT_THAT(outcome.reason, HasSubstr("dsat-trial, as --trial "));
   EXPECT_NE(check_file(context_of("bad_no_symbol")).status, CheckStatus::failed);
 }
 
@@ -87,7 +88,7 @@ TEST(ValidatePlugin, TheProgramsOwnOptionsReachTheProcessThatReadsTheDescriptor)
   const auto keep = [&](const CheckResult& result) { results[result.check] = result; };
   ASSERT_TRUE(validate_plugin(fixture_plugin("defective"), processes, keep, {"marker"}).ok());
   EXPECT_EQ(results["descriptor"].status, CheckStatus::warned);
-  EXPECT_THAT(results["descriptor"].reason, HasSubstr("option 'marker' is one of dsat-host's own"));
+  EXPECT_THAT(results["descriptor"].reason, AllOf(HasSubstr("option 'marker'"), HasSubstr("dsat-host's own")));
 }
 
 }  // namespace

@@ -9,6 +9,9 @@
 namespace dsat::host {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::StartsWith;
+
 class StrategyChecksTest : public StudyTest {
  protected:
   CheckContext context(const std::string& plugin) {
@@ -41,7 +44,7 @@ TEST_F(StrategyChecksTest, EveryCallIsAnnounced) {
   std::vector<std::string> steps;
   sound.doing = [&](const std::string& what) { steps.push_back(what); };
   check_determinism(sound);
-  EXPECT_EQ(steps.front(), "it works through the same study twice");
+  EXPECT_THAT(steps.front(), HasSubstr("study twice"));
   EXPECT_EQ(std::count(steps.begin(), steps.end(), ""), 2 * (1 + 4)) << "two studies: a start, and four trials";
 }
 
@@ -55,22 +58,19 @@ TEST_F(StrategyChecksTest, OneThatFailsAtATrialsResultIsFoundByEachStudyThatItWo
 TEST_F(StrategyChecksTest, ConfigurationsThatAStudyWouldRefuseAreCountedAndTheFirstReasonIsNamed) {
   const CheckOutcome outcome = check_life(unfit("misspeller"));
   EXPECT_EQ(outcome.status, CheckStatus::warned);
-  EXPECT_EQ(outcome.reason,
-            "4 of 5 configurations would be refused: unknown key 'zero_optimization.stage': DeepSpeed's keys have no "
-            "dots: nest it, as {\"zero_optimization\": {\"stage\": ...}}");
+  EXPECT_THAT(outcome.reason, AllOf(StartsWith("4 of 5 configurations"), HasSubstr("'zero_optimization.stage'")));
 }
 
 TEST_F(StrategyChecksTest, AnOpFromAnotherThreadIsFoundEvenIfTheStrategyGoesOn) {
   const CheckOutcome outcome = check_life(unfit("stray"));
   EXPECT_EQ(outcome.status, CheckStatus::failed);
-  EXPECT_EQ(outcome.reason, "create_trial is refused: it came outside of a call, or from another thread");
+  EXPECT_THAT(outcome.reason, AllOf(HasSubstr("create_trial"), HasSubstr("another thread")));
 }
 
 TEST_F(StrategyChecksTest, AProfileThatAStudyWouldRefuseHasFailed) {
   const CheckOutcome outcome = check_life(unfit("guesser"));
   EXPECT_EQ(outcome.status, CheckStatus::failed);
-  EXPECT_EQ(outcome.reason,
-            "a study would refuse its profile: activation_bytes_per_sample: 5 is no {value, low, high}");
+  EXPECT_THAT(outcome.reason, AllOf(HasSubstr("profile"), HasSubstr("activation_bytes_per_sample: 5")));
 }
 
 TEST_F(StrategyChecksTest, AStateIsSoundWhateverWasStoppedAndHoweverSoonItFinished) {
@@ -84,7 +84,7 @@ TEST_F(StrategyChecksTest, AStateIsSoundWhateverWasStoppedAndHoweverSoonItFinish
 TEST_F(StrategyChecksTest, AStateThatLacksSomethingIsFoundAndShownWhereTheRunsPart) {
   const CheckOutcome outcome = check_state(context("racer_forgetful"));
   EXPECT_EQ(outcome.status, CheckStatus::failed);
-  EXPECT_THAT(outcome.reason, HasSubstr("restored after 10 trials"));
+  EXPECT_THAT(outcome.reason, HasSubstr("after 10 trials"));
   EXPECT_THAT(outcome.reason, HasSubstr("races over: 3 and ..."));
   EXPECT_THAT(outcome.reason, HasSubstr("races over: 1"));
 }
