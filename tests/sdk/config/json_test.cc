@@ -44,7 +44,7 @@ TEST(Set, RefusesAScalarOnTheWay) {
   EXPECT_EQ(error_of([&] { set(json, "zero_optimization.stage.x", 1); }),
             "cannot set zero_optimization.stage.x: zero_optimization.stage is 1, not a section in braces");
   Json list = config("[1]");
-  EXPECT_THAT(error_of([&] { set(list, "a", 1); }), HasSubstr("the configuration is [1]"));
+  EXPECT_THAT(error_of([&] { set(list, "a", 1); }), HasSubstr("configuration is [1]"));
 }
 
 TEST(Erase, RemovesTheValueAndLeavesObjects) {
