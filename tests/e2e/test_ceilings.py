@@ -75,13 +75,13 @@ class Ceilings(HostTest):
         result = self.run_host(["--max-trials", 30, "--metric", "throughput", "--output-dir", "out"],
                                [sys.executable, "-S", "-E", str(script), "--deepspeed_config", "ds_config.json"])
         self.assert_ok(result, 1)
-        self.assertIn("the search ended early: the step took the same time at micro batch", result.stderr)
+        self.assertIn("search ended early", result.stderr)
         study = self.show(self.dir / "out")["study"]
         self.assertEqual((study["status"], study["gain"]), ("no_best", None))
-        self.assertIn("the script seems to ignore the configuration", study["why_no_gain"])
+        self.assertIn("ignore the configuration", study["why_no_gain"])
         self.assertLess(study["best"]["config"]["train_micro_batch_size_per_gpu"], 10**6)
         summary = (self.dir / "out/summary.txt").read_text()
-        self.assertIn("gain: none is stated, the step took the same time", summary)
+        self.assertIn("gain: none is stated", summary)
         self.assertNotIn("x your own", summary)
 
 

@@ -75,7 +75,8 @@ class ATrialClass(DeterminedScripts):
         (self.dir / "trial.yaml").write_text(text)
         result = self.run_form(HOST, "random", "trial.yaml", ".", "--output-dir", "out")
         self.assert_ok(result, 1)
-        self.assertIn("model_def has no class PointTrial; its trial classes are PointsTrial", result.stderr)
+        self.assertIn("no class PointTrial", result.stderr)
+        self.assertIn("PointsTrial", result.stderr)
 
 
 class CoreApi(DeterminedScripts):
@@ -103,7 +104,7 @@ class TheRealPackage(DeterminedScripts):
         self.environment["PYTHONPATH"] += f":{self.dir / 'site'}"
         result = self.run_form(HOST, "random", "core_api.yaml", ".", "--output-dir", "out")
         self.assert_ok(result, 1)
-        self.assertIn("the real one was imported", result.stderr)
+        self.assertIn("the real one", result.stderr)
 
 
 class TheModules(DeterminedScripts):
@@ -130,7 +131,7 @@ class TheModules(DeterminedScripts):
         self.environment["DSAT_HOST"] = str(self.dir / "nowhere")
         result = self.run_form(sys.executable, "-m", "dsat.autotune")
         self.assertEqual(result.returncode, 1)
-        self.assertRegex(result.stderr, r"^dsat: cannot start .*nowhere: No such file or directory: set DSAT_HOST")
+        self.assertRegex(result.stderr, r"^dsat: cannot start .*nowhere: No such file")
 
     def launch(self, max_length, folder=".", **variables):
         """PointsTrial on two ranks, whose gradients are averaged; its working folder takes what it leaves."""

@@ -42,7 +42,7 @@ class FirstStudy(HostTest):
     def test_the_failure_of_a_script_that_reports_nothing_names_the_timer_too(self):
         output = self.study("pass\n", "--max-trials", 3)
         self.assertIn("without writing model_info.json", output)
-        self.assertIn("a loop without DeepSpeed reports by dsat.StepTimer (docs/python.md)", output)
+        self.assertIn("dsat.StepTimer (docs/python.md)", output)
 
     def test_the_spread_that_a_script_reports_is_read(self):
         self.study(trial(), "--max-trials", 3)
@@ -83,7 +83,7 @@ class FirstStudy(HostTest):
 
     def test_a_study_that_ends_before_its_search_says_so(self):
         output = self.study(trial(), "--max-trials", 1)
-        self.assertIn("no trial gave FLOPS_per_gpu (1 completed); the first trials are the profiler's", output)
+        self.assertIn("no trial gave FLOPS_per_gpu (1 completed)", output)
         self.assertIn("raise --max-trials", output)
 
     def test_where_nothing_was_measured_no_table_stands_above_the_reason(self):

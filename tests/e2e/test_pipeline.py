@@ -38,7 +38,7 @@ class PipelineTest(HostTest):
     def test_stages_that_do_not_divide_the_slots_are_refused_before_anything_runs(self):
         result = self.study({"pipeline.stages": [1, 3]})
         self.assertEqual(result.returncode, 2)
-        self.assertIn("pipeline.stages lists 3, which does not divide the 2 slots of a trial", result.stderr)
+        self.assertIn("pipeline.stages lists 3", result.stderr)
         self.assertFalse((self.dir / "run").exists())
 
 

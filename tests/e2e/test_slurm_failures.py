@@ -61,7 +61,7 @@ class Jobs(Waiting):
         mini_slurm.wait_until(lambda: job in [found for found, _ in self.jobs("CANCELLED")], "the job is cancelled")
         self.go()
         out = self.finish(process)
-        self.assertIn(f"its job {job} was cancelled by someone else", out)
+        self.assertIn(f"job {job} was cancelled", out)
         self.assert_all_accounted("run")
 
     def test_a_queue_that_takes_nothing_is_waited_for(self):
@@ -80,7 +80,8 @@ class Jobs(Waiting):
         self.addCleanup(self.slurm.run, "scontrol", "update", "PartitionName=main", "MaxTime=INFINITE")
         self.go()
         out = self.finish(process, status=None)
-        self.assertRegex(out, r"its job \d+ can never start: Slurm gives PartitionTimeLimit as the reason")
+        self.assertRegex(out, r"its job \d+ can never")
+        self.assertIn("PartitionTimeLimit", out)
         self.assertEqual([trial["outcome"] for trial in self.trials("run").values()][:2], ["completed", "failed"])
         self.assertEqual(self.jobs(), [], "a job that never starts is cancelled")
 

@@ -50,7 +50,7 @@ class Limits(Waiting):
     def assert_memory(self, name, what):
         trials = self.trials(name)
         self.assertEqual(trials[1]["outcome"], "out_of_memory", trials[1])
-        self.assertRegex(trials[1]["reason"], f"^{what}.* more host memory than it may")
+        self.assertRegex(trials[1]["reason"], f"^{what}.* more host memory")
 
     def test_a_failed_prolog_costs_its_trial_a_second_run(self):
         self.go()
@@ -58,7 +58,7 @@ class Limits(Waiting):
             pass
         result = self.tune("run", [*ONE_BY_ONE, "--runner", "slurm"], self.patient(self.dir / "go"))
         self.addCleanup(self.slurm.run, "scontrol", "update", "nodename=n1", "state=resume")
-        self.assertIn("could not be launched on its node", result.stdout + result.stderr)
+        self.assertIn("could not be launched", result.stdout + result.stderr)
         self.assertEqual(self.assert_all_accounted("run")[0]["attempt"], 2)
 
     def test_a_full_queue_is_waited_for(self):

@@ -163,13 +163,13 @@ class TorchScript(HostTest):
             model = self.file("one_number_a_sample")
             result = self.run_trial("--steps", 1, model=model, spec="float:4", timeout=60)
             self.assertNotEqual(result.returncode, 0)
-            self.assertIn(f"this one is ({micro_batch}, 1): add --loss mean", result.stderr)
+            self.assertIn(f"({micro_batch}, 1): add --loss mean", result.stderr)
         self.assertEqual(len(self.losses_of("one_number_a_sample")), 2)
 
     def test_what_is_no_module_is_named(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        no_module = "is no TorchScript module; expected a file that torch.jit.script"
-        for file, says in (("nowhere.pt", "cannot be read: No such file or directory"),
+        no_module = "is no TorchScript module"
+        for file, says in (("nowhere.pt", "cannot be read"),
                            (".", "is no TorchScript module"),
                            ("ds.json", no_module), (self.file("state"), no_module)):
             result = self.run_trial(model=file, spec="float:3", timeout=60)
@@ -179,8 +179,7 @@ class TorchScript(HostTest):
 
     def test_a_checkpoint_that_has_all_steps_says_so(self):
         (self.dir / "ds.json").write_text('{"train_micro_batch_size_per_gpu": 1}')
-        for steps, says in ((3, "step 3/3"),
-                            (2, "nothing is left to train: the checkpoint in ckpt has made 3 steps of 2")):
+        for steps, says in ((3, "step 3/3"), (2, "3 steps of 2")):
             result = self.run_trial("--steps", steps, "--checkpoint-dir", "ckpt", timeout=60)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn(says, result.stdout)

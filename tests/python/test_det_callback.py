@@ -101,7 +101,7 @@ class TheTrainer(PackageTest):
 
         self.begin(length=4)
         self.args.max_steps = 5
-        refusal = self.assertRaisesRegex(ValueError, "trains 5 batches, searcher.max_length is 4 batches")
+        refusal = self.assertRaisesRegex(ValueError, "searcher.max_length is 4")
         with core.init() as context, refusal:
             DetCallback(context, self.args)
 

@@ -106,7 +106,7 @@ class TheSearcher(DeterminedTest):
                 if distributed.rank == 0:
                     op.report_completed(1)
                 else:
-                    with self.assertRaisesRegex(RuntimeError, "op.report_completed\\(\\) is for rank 0"):
+                    with self.assertRaisesRegex(RuntimeError, "for rank 0"):
                         op.report_completed(1)
                     break
             return lengths
@@ -148,7 +148,7 @@ class TheRanks(DeterminedTest):
             with make() as context:
                 self.assertEqual((context.rank, context.size, context.local_size, context.cross_size), (0, 1, 1, 1))
         del os.environ["RANK"]
-        with self.assertRaisesRegex(det.core._distributed.Error, r"from_deepspeed\(\): the environment has no RANK"):
+        with self.assertRaisesRegex(det.core._distributed.Error, r"from_deepspeed\(\): the environment"):
             DistributedContext.from_deepspeed()
 
     def test_horovods_numbers_make_it(self):

@@ -63,15 +63,15 @@ class Reducers(PackageTest):
 
         context = self.context()
         context.wrap_reducer(named, name="x")
-        with self.assertRaisesRegex(AssertionError, "reducer named is named 'x' and returned a dictionary"):
+        with self.assertRaisesRegex(AssertionError, "reducer named is named 'x'"):
             context.reduce_metrics(for_training=True)
         context = self.context()
         reducer = context.wrap_reducer(lambda values: 1)
-        with self.assertRaisesRegex(AssertionError, "has no name and returned a int"):
+        with self.assertRaisesRegex(AssertionError, "no name"):
             context.reduce_metrics(for_training=True)
         with self.assertRaisesRegex(AssertionError, "twice"):
             context.wrap_reducer(reducer)
-        with self.assertRaisesRegex(AssertionError, "takes a function or a MetricReducer, not a int"):
+        with self.assertRaisesRegex(AssertionError, "not a int"):
             context.wrap_reducer(3)
         context = self.context()
         context.wrap_reducer(lambda values: 1 / 0, name="y")
@@ -94,7 +94,7 @@ class Schedulers(PackageTest):
         self.assertEqual(other.get_last_lr(), [0.5])
 
     def test_when_it_steps_must_be_one_of_its_modes(self):
-        with self.assertRaisesRegex(ValueError, "step_mode is 3: use one of LRScheduler.StepMode"):
+        with self.assertRaisesRegex(ValueError, "step_mode is 3"):
             self.scheduler(3)
         with self.assertRaisesRegex(ValueError, "frequency is 0"):
             self.scheduler(frequency=0)

@@ -99,8 +99,7 @@ class CallbacksAndCheckpoints(TrialTest):
             self.train(LineTrial, length=4)
 
     def test_a_checkpoint_without_this_ranks_part(self):
-        self.damaged(lambda c: (c / "det_state_dict_rank0.pth").unlink(),
-                     "has no det_state_dict_rank0.pth: was it made with as many")
+        self.damaged(lambda c: (c / "det_state_dict_rank0.pth").unlink(), "has no det_state_dict_rank0.pth")
 
     def test_a_checkpoint_that_is_torn(self):
         self.damaged(lambda c: (c / "det_state_dict_rank0.pth").write_text("x"), "cannot be read")
@@ -109,7 +108,7 @@ class CallbacksAndCheckpoints(TrialTest):
         self.damaged(lambda c: torch.save([1], str(c / "det_state_dict_rank0.pth")), "holds a list")
 
     def test_a_checkpoint_without_the_engines(self):
-        self.damaged(lambda c: (c / "model0" / "engine.pt").unlink(), "the engine found no checkpoint model0")
+        self.damaged(lambda c: (c / "model0" / "engine.pt").unlink(), "no checkpoint model0")
 
 
 class TheContext(TrialTest):
@@ -125,7 +124,7 @@ class TheContext(TrialTest):
         for method, argument in ((context.set_stop_requested, 1), (context.set_enable_tensorboard_logging, "yes")):
             with self.assertRaisesRegex(AssertionError, "takes True or False"):
                 method(argument)
-        with self.assertRaisesRegex(Exception, "the training has not begun"):
+        with self.assertRaisesRegex(Exception, "not begun"):
             context.current_train_batch()
         self.assertEqual(context.device.type, "cuda" if torch.cuda.is_available() else "cpu")
 
@@ -159,7 +158,7 @@ class TheContext(TrialTest):
         self.addCleanup(package.stop)
         trial = self.train(LineTrial, length=2)
         self.assertEqual([step for step, _ in self.reported("validation")], [2])
-        with self.assertRaisesRegex(InvalidExperimentException, "needs the package tensorboard .*: install it"):
+        with self.assertRaisesRegex(InvalidExperimentException, "the package tensorboard"):
             trial.context.get_tensorboard_writer()
 
     def test_the_profiler_leaves_its_traces(self):
