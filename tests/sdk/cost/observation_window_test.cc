@@ -38,7 +38,7 @@ TEST(ObservationWindowTest, OfManyTrialsOfASetupThoseThatDecideAreKept) {
   EXPECT_TRUE(has(1));
   EXPECT_TRUE(has(truth));
   EXPECT_TRUE(has(truth + 1));
-  EXPECT_EQ(max_micro_batch(fit_memory(training.inputs(), kept), training.setup(1, 1)).value, truth);
+  EXPECT_EQ(micro_batch_ceiling(fit_memory(training.inputs(), kept), training.setup(1, 1)).value, truth);
 }
 
 TEST(ObservationWindowTest, SetupsThatWereNotSeenForLongLeaveButTheFirstStays) {
