@@ -253,7 +253,7 @@ class Export(HostTest):
     def test_bad_targets_are_one_line_and_leave_the_study_as_it_is(self):
         before = {path: path.read_bytes() for path in self.run_dir.iterdir() if path.is_file()}
         for name in ("dsat.db", "dsat.db.new", "dsat.db.damaged-1", "experiment.json", "deepspeed.json", "report.html"):
-            self.assertIn("study's own", self.export("--format", "csv", "-o", self.run_dir / name, status=2))
+            self.assertIn("the study itself", self.export("--format", "csv", "-o", self.run_dir / name, status=2))
         for name in ("dsat.db-none", "best_none/a"):
             message = self.export("--format", "csv", "-o", name, run_dir=".", cwd=self.run_dir, status=2)
             self.assertIn("study's own", message)

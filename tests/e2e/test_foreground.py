@@ -139,7 +139,7 @@ class Streams(HostTest):
         process = self.start_host([HOST, "serve", "study"],
                                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
         self.assertIn("http://", process.stdout.readline())
-        self.assertIn("Ctrl-C ends it", process.stdout.readline())
+        self.assertIn("Ctrl-C ends", process.stdout.readline())
         # An ignored signal is dropped when it comes, one that somebody waits for is kept all the same.
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
