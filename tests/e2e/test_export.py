@@ -256,12 +256,12 @@ class Export(HostTest):
             self.assertIn("the study itself", self.export("--format", "csv", "-o", self.run_dir / name, status=2))
         for name in ("dsat.db-none", "best_none/a"):
             message = self.export("--format", "csv", "-o", name, run_dir=".", cwd=self.run_dir, status=2)
-            self.assertIn("study's own", message)
+            self.assertIn("the study itself", message)
         report = [HOST, "report", str(self.run_dir), "-o", str(self.run_dir / "dsat.db")]
         result = subprocess.run(report, capture_output=True, text=True, timeout=60)
         self.assertEqual((result.returncode, len(result.stderr.splitlines())), (2, 1), result.stderr)
-        self.assertIn("study's own", self.export("--format", "tensorboard", "-o", self.run_dir, status=2))
-        self.assertIn("study's own", self.export("--format", "mlflow", "-o", self.run_dir / "x/../trials/a", status=2))
+        self.assertIn("study", self.export("--format", "tensorboard", "-o", self.run_dir, status=2))
+        self.assertIn("study", self.export("--format", "mlflow", "-o", self.run_dir / "x/../trials/a", status=2))
         self.assertIn("is a folder", self.export("--format", "csv", "-o", self.dir, status=2))
         self.export("--format", "csv", "-o", self.dir / "no/such/folder.csv", status=4)
         (self.dir / "file").write_text("")
