@@ -1,3 +1,4 @@
+// Formats and reads wall-clock times as RFC 3339, with exactly six fractional digits.
 #include "base/clock.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Reads the file block by block into OpenSSL's digest.
 #include "base/sha256.h"
 
 #include <fmt/format.h>

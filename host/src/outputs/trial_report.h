@@ -1,4 +1,4 @@
-// What a trial reports of itself.
+// The report of a trial about itself.
 //
 // Threading: a plain value. Units: as in read_metrics.h; bytes.
 #ifndef DSAT_HOST_OUTPUTS_TRIAL_REPORT_H_

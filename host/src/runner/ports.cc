@@ -1,3 +1,4 @@
+// Goes through the range of ports, onwards from the last one that was given out.
 #include "runner/ports.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Reads the characters once and keeps whether they are inside quotes.
 #include "sim/csv.h"
 
 #include "dsat/error.h"

@@ -282,7 +282,7 @@ struct Session {
   std::unique_ptr<AtWork> coordinator;
 };
 
-// What a searcher learns of its study at its start.
+// The description of a study that a searcher gets at its start.
 inline Json description_for_search(const Plan& plan) {
   StudyState state(plan);
   state.run.phase = Phase::searcher;

@@ -1,4 +1,4 @@
-// What the trials of the profiler show of the script: how many samples its model needs at once, and how many processes
+// Facts about the script from the profiler's trials: how many samples its model needs at once, and how many processes
 // it really has.
 //
 // Threading: control thread.
