@@ -17,8 +17,10 @@ void round_trip(const dsat::Json& json, Reread&& reread) {
 }
 
 dsat::Json reread_end(const dsat::Json& json) {
-  dsat::host::Trial trial;
-  trial.record.id = json.value("id", uint64_t{0});  // the row's own
+  using namespace dsat;
+  host::Trial trial;
+  trial.record.id = json.value("id", uint64_t{0});  // the row's own, as is the outcome
+  trial.record.outcome = host::Outcome::completed;
   read_end(json, trial);
   return end_to_json(trial);
 }

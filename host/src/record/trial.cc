@@ -69,6 +69,7 @@ void read_end(const Json& json, Trial& trial) {
   if (config::whole_number<uint64_t>(json.at("id")) != record.id && !record.duplicate_of) {
     throw Error(DSAT_DATA_LOSS, "its end is that of another trial");
   }
+  if (!record.outcome) throw Error(DSAT_DATA_LOSS, "its end has no outcome");
   record.peak_source = json.at("peak_source").get<std::string>();
   record.peak_above_bytes = config::whole_number_at<uint64_t>(json, "peak_above_bytes");
   record.allocator_retries = config::whole_number<uint64_t>(json.at("allocator_retries"));

@@ -63,7 +63,8 @@ void take_end(Trial& trial, TrialEnd end);
 
 // Returns the journal's form of a trial's end: the details, and what the record has of it.
 Json end_to_json(const Trial& trial);
-// Reads the details, and the members of the record that have no column of their own. Throws if the text is damaged.
+// Reads the details, and the members of the record that have no column of their own; the outcome is read before. Throws
+// if the text is damaged.
 void read_end(const Json& json, Trial& trial);
 
 }  // namespace dsat::host

@@ -154,6 +154,8 @@ TEST_F(JournalTest, DamageIsAnErrorAndNeverAShorterStudy) {
   const auto why_unreadable = [this] { return error_of([&] { open(Journal::Mode::open)->trials(); }, DSAT_INTERNAL); };
   sql("UPDATE trials SET end = (SELECT end FROM trials WHERE id = 2) WHERE id = 1");
   EXPECT_THAT(why_unreadable(), AllOf(HasSubstr("trial 1: "), HasSubstr("another trial")));
+  sql("UPDATE trials SET outcome = '', end = json_set(end, '$.id', 1) WHERE id = 1");
+  EXPECT_THAT(why_unreadable(), AllOf(HasSubstr("trial 1: "), HasSubstr("no outcome")));
   sql("UPDATE trials SET outcome = 'splendid' WHERE id = 1");
   EXPECT_THAT(why_unreadable(), AllOf(HasSubstr("trial 1: "), HasSubstr("'splendid'")));
   sql("UPDATE trials SET outcome = 'failed', config = '{torn' WHERE id = 1");
