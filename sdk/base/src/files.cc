@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,6 +57,14 @@ int read_up_to(int fd, std::string& bytes) {
   }
   bytes.resize(done);
   return 0;
+}
+
+void write_all(int fd, std::string_view bytes, const std::string& shown) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0 && errno != EINTR) fail("write", shown, errno);
+    if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
+  }
 }
 
 // Checks that `fd` is an open regular file, and fills `info`. Returns the problem; empty: none.
@@ -138,8 +147,9 @@ std::string read_tail(const fs::path& file, size_t max_bytes) {
 }
 
 NewFile::NewFile(const fs::path& path, std::string shown, Access access)
-    : shown_(shown.empty() ? path.string() : std::move(shown)),
-      fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, access == Access::owner ? 0600 : 0666)) {
+    : shown_(shown.empty() ? path.string() : std::move(shown)), fd_(-1) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail("write", shown_, errno);
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, access == Access::owner ? 0600 : 0666);
   if (fd_ < 0) fail("write", shown_, errno);
 }
 
@@ -148,12 +158,7 @@ NewFile::~NewFile() {
 }
 
 void NewFile::write(const void* data, size_t bytes) {
-  const char* const begin = static_cast<const char*>(data);
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t n = ::write(fd_, begin + done, bytes - done);
-    if (n < 0 && errno != EINTR) fail("write", shown_, errno);
-    if (n > 0) done += static_cast<size_t>(n);
-  }
+  write_all(fd_, {static_cast<const char*>(data), bytes}, shown_);
 }
 
 void NewFile::sync() {
@@ -165,17 +170,33 @@ void NewFile::close() {
   if (::close(fd) != 0) fail("write", shown_, errno);
 }
 
+void write_into(const fs::path& target, std::string_view bytes) {
+  const Descriptor opened(::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  if (opened.get() < 0) fail("write", target.string(), errno);
+  write_all(opened.get(), bytes, target.string());
+}
+
 void sync_folder(const fs::path& folder) {
   const Descriptor opened(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (opened.get() < 0) fail("sync the folder", folder.string(), errno);
   if (::fsync(opened.get()) != 0 && errno != EINVAL) fail("sync the folder", folder.string(), errno);
 }
 
+namespace {
+
+// Nobody can guess the name and make a file or a link of it first.
+fs::path temporary_beside(const fs::path& file) {
+  uint64_t random = 0;
+  if (::getrandom(&random, sizeof random, 0) != sizeof random) fail("write", file.string(), errno);
+  return file.parent_path() / fmt::format(".{}.{:016x}.tmp", file.filename().string(), random);
+}
+
+}  // namespace
+
 void write_file_atomically(const fs::path& file, std::string_view bytes, Durability durability, Access access) {
-  const fs::path temporary = file.parent_path() / fmt::format(".{}.{}.tmp", file.filename().string(), ::getpid());
+  const fs::path temporary = temporary_beside(file);
+  NewFile out(temporary, file.string(), access);
   try {
-    ::unlink(temporary.c_str());  // a killed process with the same id may have left it, readable by others
-    NewFile out(temporary, file.string(), access);
     out.write(bytes.data(), bytes.size());
     if (durability == Durability::synced) out.sync();
     out.close();

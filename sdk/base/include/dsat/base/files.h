@@ -55,7 +55,11 @@ void write_file_atomically(const std::filesystem::path& file, std::string_view b
 // without that operation. Throws Error.
 void sync_folder(const std::filesystem::path& folder);
 
-// A file for one writer. Earlier content is gone. The destructor closes the file. Throws Error.
+// Writes to a pipe or device that is there, such as /dev/stdout. Throws Error.
+void write_into(const std::filesystem::path& target, std::string_view bytes);
+
+// A file for one writer. What had this name is removed first, so nothing is written through a link. The destructor
+// closes the file. Throws Error.
 class NewFile {
  public:
   // `shown`: the file's name in errors; empty: `path`.
