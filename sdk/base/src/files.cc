@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -157,9 +158,7 @@ NewFile::~NewFile() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void NewFile::write(const void* data, size_t bytes) {
-  write_all(fd_, {static_cast<const char*>(data), bytes}, shown_);
-}
+void NewFile::write(const void* data, size_t bytes) { write_all(fd_, {static_cast<const char*>(data), bytes}, shown_); }
 
 void NewFile::sync() {
   if (::fsync(fd_) != 0) fail("sync", shown_, errno);
@@ -174,6 +173,12 @@ void write_into(const fs::path& target, std::string_view bytes) {
   const Descriptor opened(::open(target.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   if (opened.get() < 0) fail("write", target.string(), errno);
   write_all(opened.get(), bytes, target.string());
+}
+
+std::optional<uint64_t> free_bytes(const fs::path& folder) {
+  struct statvfs info {};
+  if (::statvfs(folder.c_str(), &info) != 0 || info.f_frsize == 0 || info.f_blocks == 0) return std::nullopt;
+  return static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
 void sync_folder(const fs::path& folder) {

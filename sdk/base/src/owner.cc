@@ -24,14 +24,18 @@ void push_parts(const fs::path& path, std::vector<fs::path>& parts) {
   parts.insert(parts.end(), more.rbegin(), more.rend());
 }
 
-std::string problem_of(const struct stat& info, const fs::path& file) {
-  if (!S_ISREG(info.st_mode)) return "it is no regular file";
-  if (info.st_nlink > 1) return "it has another name elsewhere (a hard link)";
+std::string why_others_own(const struct stat& info, const fs::path& file) {
   if (is_trusted(info.st_uid)) return "";
   struct stat folder {};
   const fs::path parent = file.has_parent_path() ? file.parent_path() : fs::path(".");
   if (stat(parent.c_str(), &folder) == 0 && folder.st_uid == info.st_uid) return "";
   return fmt::format("it belongs to another user (uid {})", info.st_uid);
+}
+
+std::string why_not_opened(const struct stat& info, const fs::path& file) {
+  if (!S_ISREG(info.st_mode)) return "it is no regular file";
+  if (info.st_nlink > 1) return "it has another name elsewhere (a hard link)";
+  return why_others_own(info, file);
 }
 
 }  // namespace
@@ -76,6 +80,12 @@ std::string why_others_control(const fs::path& folder) {
   return "";
 }
 
+std::string why_others_made(const fs::path& file) {
+  struct stat info {};
+  if (lstat(file.c_str(), &info) != 0) return "";
+  return S_ISLNK(info.st_mode) ? "it is a link" : why_others_own(info, file);
+}
+
 OpenedFile open_own_file(const fs::path& file, int flags, mode_t mode) {
   OpenedFile opened;
   opened.fd = open(file.c_str(), flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY, mode);
@@ -87,7 +97,7 @@ OpenedFile open_own_file(const fs::path& file, int flags, mode_t mode) {
                      : opened.error == EISDIR ? "it is a folder"
                                               : std::strerror(opened.error);
   } else {
-    opened.problem = problem_of(info, file);
+    opened.problem = why_not_opened(info, file);
   }
   if (!opened.problem.empty() && opened.fd >= 0) close(std::exchange(opened.fd, -1));
   return opened;

@@ -8,7 +8,9 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,6 +40,9 @@ std::string read_file(const std::filesystem::path& file, size_t max_bytes = kMax
 
 // The last `max_bytes` of a regular file; empty if it cannot be read.
 std::string read_tail(const std::filesystem::path& file, size_t max_bytes);
+
+// The bytes that this user may still write on the file system of a folder; nullopt: unknown.
+std::optional<uint64_t> free_bytes(const std::filesystem::path& folder);
 
 // synced: the file is on disk when the call returns. renamed: every reader finds the whole file or none, but a crash of
 // the machine may lose it. This takes a tenth of the time and is for files that can be made again.

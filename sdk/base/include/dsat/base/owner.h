@@ -22,6 +22,10 @@ std::optional<std::filesystem::path> link_of_others(const std::filesystem::path&
 // everybody can write to it.
 std::string why_others_control(const std::filesystem::path& folder);
 
+// Returns "" or why the file is another user's: a link, or a file that belongs neither to a trusted user nor to the
+// owner of its folder.
+std::string why_others_made(const std::filesystem::path& file);
+
 // A file that was opened, or the reason why it was not.
 struct OpenedFile {
   int fd = -1;          // the caller closes it
@@ -29,9 +33,8 @@ struct OpenedFile {
   int error = 0;        // errno; 0: the file is not one's own
 };
 
-// Opens or, with O_CREAT, makes a regular file that belongs to a trusted user or to the owner of its folder, and that
-// has no other name. It follows no link in the last part of the path and never waits, for example for a pipe's writer.
-// `flags` as open(2), without O_TRUNC.
+// Opens or, with O_CREAT, makes a regular file that others did not make, and that has no other name. It follows no link
+// in the last part of the path and never waits, for example for a pipe's writer. `flags` as open(2), without O_TRUNC.
 OpenedFile open_own_file(const std::filesystem::path& file, int flags, mode_t mode = 0600);
 
 }  // namespace dsat
