@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dsat/base/secrets.h"
 #include "dsat/base/utf8.h"
 #include "terminal/exit_status.h"
 
@@ -71,9 +72,11 @@ void Console::print_json(const Json& object) {
   out_.write(object.dump(2, ' ', out_.terminal(), Json::error_handler_t::replace) + "\n");
 }
 
-void Console::error(std::string_view message) { err_.write(fmt::format("dsat-host: {}\n", one_line(message))); }
+void Console::error(std::string_view message) {
+  err_.write(fmt::format("dsat-host: {}\n", one_line(mask_secrets(message))));
+}
 
-void Console::error_detail(std::string_view message) { err_.write(printable_text(message) + "\n"); }
+void Console::error_detail(std::string_view message) { err_.write(printable_text(mask_secrets(message)) + "\n"); }
 
 int Console::finish(int status) {
   if (out_.error() == 0 || out_.error() == EPIPE) return status;

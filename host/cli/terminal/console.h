@@ -58,6 +58,7 @@ class Console {
   // A remark beside the data, on standard error, so that standard output can be redirected.
   void aside(std::string_view text);
   void print_json(const Json& object);
+  // Errors go to logs and to those who are asked for help, so what looks like a secret is masked.
   void error(std::string_view message);         // "dsat-host: <message>"
   void error_detail(std::string_view message);  // further lines below an error
 

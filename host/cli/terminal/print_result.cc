@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dsat/base/files.h"
+#include "dsat/base/secrets.h"
 #include "dsat/base/shell.h"
 #include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
@@ -43,7 +44,7 @@ void print_summary(const fs::path& dir, Console& console) {
     in_table = in_table && !line.empty();
     text += (in_table && columns > 0 ? shortened(line, columns) : line) + "\n";
   }
-  console.print(text);
+  console.print(mask_secrets(text));
 }
 
 void print_best(const host::StudyResult& result, Console& console) {
@@ -103,7 +104,7 @@ Json result_json(const host::StudyResult& result) {
     files[key] = !result.dir.empty() && fs::exists(file, error) ? Json(file.string()) : Json();
   }
   Json json{{"status", to_string(result.status)},
-            {"reason", result.reason},
+            {"reason", mask_secrets(result.reason)},
             {"best", std::move(best)},
             {"trials", std::move(trials)},
             {"metric", result.metric.empty() ? Json() : Json(result.metric)},

@@ -11,6 +11,7 @@
 #include "dsat/config/json_numbers.h"
 #include "dsat/config/world.h"
 #include "dsat/error.h"
+#include "facts/passed_on.h"
 #include "facts/sections.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
@@ -158,6 +159,7 @@ StudyFacts facts_of(JournalReading reading) {
   facts.payback = payback_of(facts, reading.spent_device_hours);
   facts.knobs = knobs_of(facts);
   facts.plan = std::move(reading.plan);
+  make_fit_to_pass_on(facts);
   return facts;
 }
 

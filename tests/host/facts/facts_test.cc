@@ -313,6 +313,34 @@ TEST_F(FactsTest, ValuesOfVariablesAreLeftOut) {
   EXPECT_EQ(to_json(facts()).dump().find("hidden"), std::string::npos);
 }
 
+TEST_F(FactsTest, NoSecretIsPassedOnAndTheJournalKeepsAll) {
+  const Json command{
+      "env",   "HF_TOKEN=s3cret",          "python3", "t\u202E.py", "--api-key", "s3cret", "--password=s3cret",
+      "--hub", "https://ann:s3cret@hub/x", "--lr",    "0.1"};
+  meta("settings",
+       {{"metric", "throughput"}, {"command", command}, {"hyperparameters", {{"db", {{"password", "s3cret"}}}}}});
+  meta("plan", {{"runner", "local"}, {"command", command}, {"user_config", config_of(0, 1)}});
+  Json config = config_of(1, 2);
+  config["comet"] = {{"api_key", "s3cret"}, {"project", "p"}};
+  Trial failed = trial(config, {}, Outcome::failed);
+  failed.record.reason = "401 of https://ann:s3cret@hub/x";
+  failed.record.note = "with api_key=s3cret";
+  failed.end.emplace();
+  failed.end->tail = {"Authorization: Bearer s3cret"};
+  failed.end->warnings = {"token=s3cret"};
+  put(failed);
+  put(trial(config, 2.0));
+  const StudyFacts read = facts();
+  const std::string shown = to_json(read).dump();
+  EXPECT_EQ(shown.find("s3cret"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("\u202E"), std::string::npos);
+  EXPECT_EQ(read.record.study["command"][3], "t.py");
+  EXPECT_EQ(read.record.study["command"][10], "0.1");
+  EXPECT_EQ(read.record.trials[0].config["comet"], Json({{"api_key", "***"}, {"project", "p"}}));
+  EXPECT_NE(journal_->meta("plan")->dump().find("s3cret"), std::string::npos);
+  EXPECT_EQ(journal_->trials().at(0).record.config["comet"]["api_key"], "s3cret");
+}
+
 TEST_F(FactsTest, SettingsThatAreDamagedAreLeftOut) {
   meta("settings", 7);
   meta("plan", "x");

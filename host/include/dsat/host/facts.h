@@ -110,7 +110,8 @@ struct StudyFacts {
   Json plan;                // the resolved settings (docs/journal.md), without the values of variables
 };
 
-// Reads the journal and computes the facts. 10,000 trials take a fraction of a second.
+// Reads the journal and computes the facts. What looks like a secret is masked in all of them, because they are passed
+// on: pages, JSON, exports. 10,000 trials take a fraction of a second.
 Result<StudyFacts> read_study_facts(const std::filesystem::path& dir);
 
 // The document of the page: the members of `show --json` and all facts (docs/report.md).
