@@ -1,5 +1,5 @@
-// A running trial has two limits: its timeout (--trial-timeout), and the time without output (--no-progress-timeout). A
-// trial that passes one is ended, and the limit is the reason of its outcome.
+// A running trial has three limits: its timeout (--trial-timeout), the time without output (--no-progress-timeout), and
+// the size of its output. A trial that passes one is ended, and the limit is the reason of its outcome.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 
 #include "dsat/base/units.h"
 #include "dsat/host/environment.h"
+#include "runner/output_limit.h"
 #include "runner/trial_runner.h"
 
 namespace dsat::host {
@@ -59,6 +60,19 @@ void TrialRunner::watch_limits(uint64_t id, LiveTrial& trial) {
     time_out(id, fmt::format("ran longer than {} (--trial-timeout)", format_duration(limit)));
   }));
   look_for_progress(id);
+  look_at_output(id);
+}
+
+// Its output grows by gigabytes within the time in which progress is looked for. It gets no time to end, since it would
+// print on.
+void TrialRunner::look_at_output(uint64_t id) {
+  LiveTrial& trial = running_.at(id);
+  if (trial.ending) return;
+  if (std::string why = why_output_is_too_much(trial.facts.trial_dir); !why.empty()) {
+    return time_out(id, std::move(why), true);
+  }
+  constexpr std::chrono::milliseconds kInterval{500};
+  trial.timers.push_back(loop_.at(loop_.now() + kInterval, [this, id] { look_at_output(id); }));
 }
 
 // A script that has measured and then hangs at exit would hold its devices until the limit.
@@ -93,11 +107,11 @@ void TrialRunner::look_for_progress(uint64_t id) {
   trial.timers.push_back(loop_.at(now + interval, [this, id] { look_for_progress(id); }));
 }
 
-void TrialRunner::time_out(uint64_t id, std::string reason) {
+void TrialRunner::time_out(uint64_t id, std::string reason, bool at_once) {
   LiveTrial& trial = running_.at(id);
   if (trial.ending || engine_->has_ended(id)) return;
   trial.facts.timed_out = std::move(reason);
-  end_processes(id, trial, false);
+  end_processes(id, trial, at_once);
 }
 
 }  // namespace dsat::host

@@ -79,8 +79,9 @@ class TrialRunner : public Runner {
   void report_start(LiveTrial& trial);
   void watch_limits(uint64_t id, LiveTrial& trial);
   void look_for_progress(uint64_t id);
+  void look_at_output(uint64_t id);
   std::chrono::milliseconds patience_with(const LiveTrial& trial) const;
-  void time_out(uint64_t id, std::string reason);
+  void time_out(uint64_t id, std::string reason, bool at_once = false);
   void end_processes(uint64_t id, LiveTrial& trial, bool at_once);
   void handle_end(uint64_t id, const EngineEnd& ended);
   void watch_port(const TrialEnd& end, const std::vector<Slot>& slots);
