@@ -43,7 +43,8 @@ int check(const Tokens& arguments, Console& console) {
   const auto request = read_request(check_options(), arguments, kUsageText, console);
   if (!request) return kBestFound;
   const std::filesystem::path dir = only_directory(request->operands, "check");
-  const auto report = request->values.given("repair") ? host::repair_study(dir) : host::check_study(dir);
+  const auto report = request->values.given("repair") ? host::repair_study(dir, request->values.given("trust-folder"))
+                                                      : host::check_study(dir);
   if (!report.ok()) return console.error(report.status().message()), exit_status(report.status());
   if (console.json()) {
     console.print_json(as_json(report.value()));

@@ -24,6 +24,10 @@ Option json_option(const char* help) { return Option::toggle("json", help); }
 Option quiet_option() { return Option::toggle("quiet", "print no progress, only warnings, errors and the result"); }
 Option verbose_option() { return Option::toggle("verbose", "print peak, reason and note of each trial").also("-v"); }
 
+Option trust_folder_option() {
+  return Option::toggle("trust-folder", "use a run directory that another user made, or that others can write to");
+}
+
 Option full_experiment_option() {
   return Option::toggle("run-full-experiment", "run COMMAND with the best configuration at the end");
 }
@@ -114,7 +118,7 @@ OptionSet study_option_set(Option runner) {
   add_plugin_process_options(set);
   set.add_group("Output",
                 {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),
-                 quiet_option(), verbose_option(),
+                 trust_folder_option(), quiet_option(), verbose_option(),
                  json_option("print the result as one JSON object on standard output, the rest on standard error"),
                  Option::toggle("version", "print the version and end"), help_all_option()});
   return set;
@@ -172,7 +176,8 @@ OptionSet resume_options() {
        Option::text("searcher", "PLUGIN", "continue the search with this searcher and the trials that have ended")
            .by_default("as before"),
        Option::toggle("accept-changed-plugins", "allow a plugin's file that has changed since the study was started"),
-       setting_option("plugin-timeout").by_default("as before"), quiet_option(), verbose_option(),
+       setting_option("plugin-timeout").by_default("as before"), trust_folder_option(), quiet_option(),
+       verbose_option(),
        json_option("print the result as one JSON object on standard output, the rest on standard error"),
        help_option()});
   return set;
@@ -226,7 +231,7 @@ OptionSet check_options() {
   OptionSet set;
   set.add_group("Options",
                 {Option::toggle("repair", "make a sound journal of the rows that can be read, and keep the old file"),
-                 json_option("print the findings as one JSON object"), help_option()});
+                 trust_folder_option(), json_option("print the findings as one JSON object"), help_option()});
   return set;
 }
 

@@ -6,6 +6,8 @@
 #include "commands/host_options.h"
 #include "commands/subcommand.h"
 #include "commands/tune_as_deepspeed.h"
+#include "dsat/base/secrets.h"
+#include "dsat/base/shell.h"
 #include "dsat/error.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/study.h"
@@ -34,10 +36,19 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
       throw Error(
           fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, --budget, "
                       "--max-concurrent-trials, --run-full-experiment, --searcher and its options, "
-                      "--accept-changed-plugins, --plugin-timeout, --quiet, --verbose and --json",
+                      "--accept-changed-plugins, --plugin-timeout, --trust-folder, --quiet, --verbose and --json",
                       spelling));
     }
   }
+}
+
+// The command that the journal names, as a shell would take it.
+std::string command_of(const Json& settings) {
+  std::string text;
+  for (const Json& word : settings.value("command", Json::array())) {
+    if (word.is_string()) text += (text.empty() ? "" : " ") + shell_quote(word.get<std::string>());
+  }
+  return mask_secrets(text);
 }
 
 }  // namespace
@@ -68,11 +79,15 @@ int resume(const Tokens& arguments, Console& console) {
   settings.quiet = request->values.given("quiet");
   settings.verbose = request->values.given("verbose");
   settings.resumed = true;
+  settings.trust_folder = options.trust_folder;
   settings.max_trials = options.max_trials.value_or(0);
   settings.run_full_experiment = request->values.given("run-full-experiment");
   auto study = host::Study::resume(dir, options);
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
   if (settings.run_full_experiment && study.value()->settings().value("runner", "") == "sim") refuse_training();
+  if (const std::string command = command_of(study.value()->settings()); !command.empty()) {
+    settings.notices.push_back(fmt::format("resumes        {}", command));
+  }
   return run_in_its_form(*study.value(), std::move(settings), console);
 }
 

@@ -2,10 +2,14 @@
 // --json comes last and is alone on standard output.
 #include "commands/run_study.h"
 
+#include <fmt/format.h>
+
 #include "commands/current_report.h"
 #include "commands/full_experiment.h"
 #include "commands/report.h"
+#include "dsat/base/shell.h"
 #include "dsat/host/metric.h"
+#include "dsat/host/rescue.h"
 #include "terminal/print_result.h"
 #include "terminal/signals.h"
 
@@ -27,6 +31,11 @@ ProgressSettings progress_settings(const Json& known, const RunSettings& setting
     progress.time_budget = std::chrono::milliseconds(it->get<int64_t>());
   }
   return progress;
+}
+
+std::string resume_options_of(const RunSettings& settings) {
+  return std::string(settings.run_full_experiment ? " --run-full-experiment" : "") +
+         (settings.trust_folder ? " --trust-folder" : "");
 }
 
 namespace {
@@ -61,13 +70,22 @@ class Observers final : public host::Observer {
   std::vector<host::Observer*> all_;
 };
 
+// A trial may have written over the journal, and nobody would know before the study is needed again.
+void look_for_damage(const std::filesystem::path& dir, Console& console) {
+  if (dir.empty()) return;
+  const auto report = host::check_study(dir);
+  if (!report.ok() || report->sound()) return;  // without a journal, the page's error says so
+  console.error(fmt::format("the journal is damaged: {}; `dsat-host check {} --repair` mends it",
+                            report->findings.front(), shell_quote(dir.string())));
+}
+
 }  // namespace
 
 ExitCode run_study(host::Study& study, const RunSettings& settings, Console& console,
                    const std::vector<ResultWriter*>& writers) {
   host::StudyResult result;
   std::vector<std::string> errors;
-  const std::string resume_options = settings.run_full_experiment ? kFullExperimentOption : "";
+  const std::string resume_options = resume_options_of(settings);
   if (!settings.quiet) {
     for (const std::string& notice : settings.notices) console.line(notice);
   }
@@ -90,6 +108,7 @@ ExitCode run_study(host::Study& study, const RunSettings& settings, Console& con
   }
   for (ResultWriter* writer : writers) writer->finish();
   print_result(result, errors, console, resume_options);
+  look_for_damage(result.dir, console);
   write_page(result.dir, console);
   for (const ResultWriter* writer : writers) console.line(writer->place());
   ExitCode status = exit_status(result.status);

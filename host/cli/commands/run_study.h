@@ -19,13 +19,15 @@ struct RunSettings {
   bool quiet = false;
   bool verbose = false;
   bool resumed = false;
+  bool trust_folder = false;         // as it was given
   bool run_full_experiment = false;  // train with the best configuration in the end
   bool the_caller_trains = false;    // run_study does not train
   int max_trials = 0;                // as given; 0: take the study's setting
   std::vector<std::string> notices;  // printed first, unless quiet
 };
 
-inline constexpr const char* kFullExperimentOption = " --run-full-experiment";
+// The options for `dsat-host resume DIR` that these settings need, each after a blank.
+std::string resume_options_of(const RunSettings& settings);
 
 // The settings of the progress display. `study`: Study::settings(), with the new limits of a resumed study.
 ProgressSettings progress_settings(const Json& study, const RunSettings& settings);

@@ -64,6 +64,7 @@ int tune(const Tokens& arguments, Console& console) {
   settings.quiet = values.given("quiet");
   settings.verbose = values.given("verbose");
   settings.run_full_experiment = values.given("run-full-experiment");
+  settings.trust_folder = options.trust_folder;
   settings.max_trials = options.max_trials;
   settings.notices = std::move(notices);
   if (mode) {

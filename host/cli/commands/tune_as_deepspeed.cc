@@ -9,7 +9,9 @@
 
 #include "deepspeed/result_files.h"
 #include "deepspeed/study_file.h"
+#include "dsat/base/owner.h"
 #include "dsat/config/json.h"
+#include "dsat/error.h"
 #include "options/current_folder.h"
 
 namespace dsat::cli {
@@ -64,6 +66,14 @@ DeepspeedStudy places_of(const AutotuningSection& section, const fs::path& outpu
   return study;
 }
 
+// The study lies in the folder of the results. What an earlier study names is removed there.
+void refuse_results_of_others(const fs::path& results_dir, bool trust_folder) {
+  const std::string why = trust_folder ? "" : why_others_control(results_dir);
+  if (why.empty()) return;
+  throw Error(fmt::format("{}: {}: give another results_dir, or --trust-folder if you trust what is in it",
+                          results_dir.string(), why));
+}
+
 int resume_study(const DeepspeedStudy& form, const AutotuningChoice& choice, const Values& values,
                  const host::StudyOptions& options, RunSettings settings, Console& console) {
   host::ResumeOptions resumed;
@@ -72,6 +82,7 @@ int resume_study(const DeepspeedStudy& form, const AutotuningChoice& choice, con
   resumed.time_budget = options.time_budget;
   resumed.same_time_goes_on = false;  // the same command again shows the results
   resumed.budget = options.budget;
+  resumed.trust_folder = options.trust_folder;
   auto study = host::Study::resume(form.dir, resumed);
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
   write_deepspeed_study(form);
@@ -97,6 +108,7 @@ int tune_as_deepspeed(Autotuning mode, const AutotuningChoice& choice, const Val
                       host::StudyOptions options, RunSettings settings, Console& console) {
   const fs::path cwd = current_folder();
   DeepspeedStudy form = places_of(choice.section, options.output_dir, cwd);
+  refuse_results_of_others(form.results_dir, options.trust_folder);
   form.run = mode == Autotuning::run;
   form.request = request_of(choice, given, options.command, cwd);
   if (!values.given("zero-stages")) options.zero_stages = deepspeed_stages(choice.config).value_or(options.zero_stages);

@@ -141,6 +141,7 @@ class ExperimentRun {
     settings_.verbose = values.given("verbose");
     settings_.max_trials = options_.max_trials;
     settings_.run_full_experiment = values.given("run-full-experiment");
+    settings_.trust_folder = options_.trust_folder;
     settings_.the_caller_trains = true;  // once, even if the process that searches dies
   }
 
@@ -150,8 +151,7 @@ class ExperimentRun {
       status = begin([&](const fs::path& dir) { dir_ = dir; });
     } else {
       const Supervised study{[&](const auto& started) { return begin(started); },
-                             [&](const fs::path& dir) { return resume(dir); },
-                             settings_.run_full_experiment ? kFullExperimentOption : ""};
+                             [&](const fs::path& dir) { return resume(dir); }, resume_options_of(settings_)};
       status = supervise(study, max_restarts, dir_, console_);
     }
     if (status != kBestFound || !settings_.run_full_experiment) return status;
@@ -171,6 +171,7 @@ class ExperimentRun {
 
   int resume(const fs::path& dir) {
     host::ResumeOptions options;
+    options.trust_folder = settings_.trust_folder;
     options.time_used =
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began_);
     auto study = host::Study::resume(dir, options);

@@ -239,6 +239,7 @@ StudyOptions study_options(const Values& values) {
   if (const auto file = values.text("space")) options.space_file = *file;
   if (const auto file = values.text("ds-config")) options.ds_config = *file;
   if (const auto folder = values.text("output-dir")) options.output_dir = *folder;
+  options.trust_folder = values.given("trust-folder");
   read_runner(values, options);
   return options;
 }
@@ -250,6 +251,7 @@ host::ResumeOptions resume_options(const Values& values) {
   options.time_budget = values.duration("time-budget");
   options.budget = values.text("budget").value_or("");
   options.plugin_timeout = values.duration("plugin-timeout");
+  options.trust_folder = values.given("trust-folder");
   options.accept_changed_plugins = values.given("accept-changed-plugins");
   return options;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <system_error>
 
+#include "dsat/base/owner.h"
 #include "record/run_lock.h"
 
 namespace dsat::host {
@@ -12,6 +13,7 @@ namespace fs = std::filesystem;
 
 bool is_abandoned_start(const fs::path& dir) {
   std::error_code error;
+  if (!why_others_control(dir).empty()) return false;
   if (fs::exists(dir / "dsat.db", error) || RunLock::is_held(dir)) return false;
   bool is_ours = false;  // an empty folder may belong to anybody
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {

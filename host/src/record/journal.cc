@@ -1,16 +1,21 @@
 // Uses prepared statements. The first failure is kept until the turn's commit, so that nothing is written after it.
 #include "record/journal.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <system_error>
 #include <thread>
 
 #include "base/fault_point.h"
 #include "dsat/base/files.h"
+#include "dsat/base/owner.h"
 #include "dsat/config/json.h"
 #include "record/journal_statement.h"
 #include "record/journal_words.h"
@@ -50,6 +55,36 @@ bool on_local_file_system(const fs::path& dir) {
       0xF2F52010 /* f2fs */, 0x794C7630 /* overlay */, 0x2FC12FC1 /* zfs */,   0x858458F6 /* ramfs */};
   const auto type = static_cast<unsigned long>(info.f_type) & 0xFFFFFFFFul;
   return std::find(std::begin(kLocal), std::end(kLocal), type) != std::end(kLocal);
+}
+
+// SQLite opens the journal's files with this. A pipe in their place would hold it for ever, and where it makes a file
+// there may be a link to another file.
+int open_without_waiting(const char* path, int flags, int mode) {
+  const int no_follow = (flags & O_CREAT) != 0 ? O_NOFOLLOW : 0;
+  const int fd = ::open(path, flags | no_follow | O_NONBLOCK | O_CLOEXEC, mode);
+  struct stat info {};
+  if (fd < 0 || fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return fd;
+  close(fd);
+  errno = EINVAL;
+  return -1;
+}
+
+void let_sqlite_open_without_waiting() {
+  static const bool is_set = [] {
+    sqlite3_vfs* vfs = sqlite3_vfs_find(nullptr);
+    if (vfs != nullptr && vfs->iVersion >= 3 && vfs->xSetSystemCall != nullptr) {
+      vfs->xSetSystemCall(vfs, "open", reinterpret_cast<sqlite3_syscall_ptr>(&open_without_waiting));
+    }
+    return true;
+  }();
+  (void)is_set;
+}
+
+// Whoever writes to a journal, or runs what it names, trusts who made it. A reader need not.
+void refuse_journal_of_others(const fs::path& file) {
+  const std::string why = why_others_made(file);
+  if (why.empty()) return;
+  throw Error(fmt::format("{}: {}: if you trust what it runs, make a copy of it that is your own", file.string(), why));
 }
 
 std::string uri_escaped(const std::string& path) {
@@ -114,7 +149,12 @@ void Journal::replace(const fs::path& dir, const std::function<void(Journal&)>& 
 
 void Journal::check_is_in(const fs::path& dir) {
   std::error_code error;
-  if (fs::exists(dir / kFile, error)) return;
+  const fs::file_status status = fs::status(dir / kFile, error);
+  if (fs::exists(status) && !fs::is_fifo(status)) return;
+  if (fs::is_fifo(status)) {
+    throw Error(
+        fmt::format("{}: is a pipe and no journal: look who put it there, and remove it", (dir / kFile).string()));
+  }
   throw Error(
       fmt::format("{}: holds no study (no {}); give the folder that a study was written to", dir.string(), kFile));
 }
@@ -123,6 +163,7 @@ std::unique_ptr<Journal> Journal::open(const fs::path& dir, Mode mode) {
   check_is_in(dir);
   std::unique_ptr<Journal> journal(new Journal);
   journal->file_ = dir / kFile;
+  if (mode == Mode::open) refuse_journal_of_others(journal->file_);
   const int flags = mode == Mode::open ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY;
   try {
     journal->open_database(journal->file_, flags);
@@ -154,6 +195,7 @@ bool Journal::lacks_writable_folder() const {
 }
 
 void Journal::open_database(const std::string& name, int flags) {
+  let_sqlite_open_without_waiting();
   const int status = sqlite3_open_v2(name.c_str(), &db_, flags, nullptr);
   if (status == SQLITE_OK) return;
   throw Error(DSAT_INTERNAL, fmt::format("{}: {}", file_.string(), sqlite3_errstr(status)));
@@ -236,7 +278,8 @@ void Journal::fail(const std::string& doing) {
   const char* remedy = code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR ? kRepairRemedy
                        : code == SQLITE_BUSY || code == SQLITE_LOCKED
                            ? "end the program that holds it, then `dsat-host resume`"
-                           : "free space or repair the file system, then `dsat-host resume`";
+                       : file_.filename() == kNewFile ? "free space or repair the file system; nothing was started"
+                                                      : "free space or repair the file system, then `dsat-host resume`";
   error_ = fmt::format("journal {}: {}: {}; {}", file_.string(), doing, sqlite3_errmsg(db_), remedy);
 }
 

@@ -40,6 +40,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+Trust trust_of(bool trusts_folder) { return trusts_folder ? Trust::others : Trust::own; }
+
 CommandTemplate parse_command(const Plan& plan, const Environment& environment) {
   return CommandTemplate(
       {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
@@ -180,7 +182,7 @@ std::unique_ptr<Study::Impl> Study::Impl::create(StudyOptions options) {
     impl->environment = std::move(options.environment);
     return impl;
   }
-  RunLock lock = claim_run_dir(plan, options.output_dir.empty());
+  RunLock lock = claim_run_dir(plan, options.output_dir.empty(), trust_of(options.trust_folder));
   fault_point("start.locked");
   if (options.replace_study) delete_study(plan.dir);
   keep_given_hostfile(plan);
@@ -200,7 +202,7 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
   check_ends_can_be_seen();
   Journal::check_is_in(given);  // before the path is made absolute: that throws where the current folder was removed
   const fs::path dir = fs::absolute(given).lexically_normal();
-  RunLock lock = RunLock::take(dir);
+  RunLock lock = RunLock::take(dir, trust_of(options.trust_folder));
   std::unique_ptr<Journal> journal = Journal::open(dir, Journal::Mode::open);
   const std::optional<Json> stored = journal->meta("plan");
   if (!stored) {

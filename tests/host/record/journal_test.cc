@@ -1,14 +1,18 @@
 // The journal by itself, and what others read of it. Damage is done to the database with SQL and with bytes.
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "host/study/study_fixture.h"
 #include "record/run_lock.h"
 #include "support/error_of.h"
+#include "support/full_disk.h"
+#include "support/other_user.h"
 
 namespace dsat::host {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Not;
 
 class JournalTest : public StudyTest {
  protected:
@@ -103,6 +107,46 @@ TEST_F(JournalTest, ARowWithoutADigestIsBelieved) {
   EXPECT_EQ(journal->trials().at(0).record.note, "by hand");
   EXPECT_EQ(journal->events().at(0).phase, Phase::profiler);
   EXPECT_EQ(*journal->meta("key"), Json::object());
+}
+
+TEST_F(JournalTest, APipeInThePlaceOfAFileIsNotWaitedFor) {
+  open();
+  for (const char* log : {"dsat.db-journal", "dsat.db-wal"}) {
+    ASSERT_EQ(mkfifo((dir() / log).c_str(), 0600), 0);
+    for (const auto mode : {Journal::Mode::open, Journal::Mode::read_only, Journal::Mode::damaged}) {
+      try {
+        Journal::open(dir(), mode)->trials();  // it may be read or refused
+      } catch (const Error&) {
+      }
+    }
+    fs::remove(dir() / log);
+  }
+  fs::remove(dir() / "dsat.db");
+  ASSERT_EQ(mkfifo((dir() / "dsat.db").c_str(), 0600), 0);
+  EXPECT_THAT(why_not(Journal::Mode::read_only), HasSubstr("is a pipe"));
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("is a pipe"));
+}
+
+TEST_F(JournalTest, AnotherUsersJournalIsReadButNotWorkedWith) {
+  DSAT_NEEDS_OTHER_USER();
+  open();
+  give_to_other_user(dir() / "dsat.db");
+  EXPECT_NO_THROW(open(Journal::Mode::read_only));
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("another user"));
+  fs::remove(dir() / "dsat.db");
+  open();
+  fs::rename(dir() / "dsat.db", dir() / "theirs");
+  fs::create_symlink("theirs", dir() / "dsat.db");
+  EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("it is a link"));
+}
+
+TEST_F(JournalTest, AFullDiskAtTheStartAdvisesNoResume) {
+  std::string refused;
+  {
+    const FullDisk full(1000);
+    refused = error_of([&] { open(); }, DSAT_INTERNAL);
+  }
+  EXPECT_THAT(refused, AllOf(HasSubstr("free space"), Not(HasSubstr("resume"))));
 }
 
 TEST_F(JournalTest, ATurnThatIsRolledBackLeavesNothing) {

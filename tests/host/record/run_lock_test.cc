@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/inotify.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #include "host/study/study_fixture.h"
 #include "support/error_of.h"
+#include "support/other_user.h"
 
 namespace dsat::host {
 namespace {
@@ -85,6 +87,61 @@ TEST_F(RunLockTest, ChildrenOfAKilledHolderAreWaitedFor) {
 
 TEST_F(RunLockTest, AFolderThatIsNotThereIsAnError) {
   EXPECT_THAT(error_of([&] { RunLock::take(dir() / "nowhere"); }), HasSubstr("dsat.lock: No such file"));
+}
+
+TEST_F(RunLockTest, NobodyElseCanReadAndSoLockIt) {
+  write_text(dir() / "dsat.lock", "host other, pid 1, boot x");  // as earlier versions left it
+  fs::permissions(dir() / "dsat.lock", fs::perms(0644));
+  const RunLock lock = RunLock::take(dir());
+  EXPECT_EQ(fs::status(dir() / "dsat.lock").permissions(), fs::perms(0600));
+}
+
+TEST_F(RunLockTest, AnotherProgramsLockIsNotThatOfADeadHost) {
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    const int fd = open((dir() / "dsat.lock").c_str(), O_RDWR | O_CREAT, 0644);
+    struct flock range {};
+    range.l_type = F_RDLCK;
+    if (fcntl(fd, F_SETLK, &range) != 0 || write(ready[1], "r", 1) != 1) _exit(9);
+    for (;;) pause();
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  const std::string refusal = error_of([&] { RunLock::take(dir()); });
+  EXPECT_THAT(refusal, HasSubstr("process " + std::to_string(child) + " holds its lock"));
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+TEST_F(RunLockTest, AFileThatIsNotItsOwnIsNotWritten) {
+  write_text(dir() / "bashrc", "mine");
+  const auto refusal = [&] { return error_of([&] { RunLock::take(dir()); }); };
+  fs::create_symlink("bashrc", dir() / "dsat.lock");
+  EXPECT_THAT(refusal(), HasSubstr("it is a link; remove it"));
+  EXPECT_FALSE(RunLock::is_held(dir()));
+  fs::remove(dir() / "dsat.lock");
+  fs::create_hard_link(dir() / "bashrc", dir() / "dsat.lock");
+  EXPECT_THAT(refusal(), HasSubstr("another name"));
+  fs::remove(dir() / "dsat.lock");
+  ASSERT_EQ(mkfifo((dir() / "dsat.lock").c_str(), 0600), 0);
+  EXPECT_THAT(refusal(), HasSubstr("no regular file"));
+  EXPECT_FALSE(RunLock::is_held(dir()));
+  EXPECT_EQ(read_text(dir() / "bashrc"), "mine");
+}
+
+TEST_F(RunLockTest, AFolderThatOthersControlIsRefusedUnlessItIsTrusted) {
+  fs::permissions(dir(), fs::perms::all);
+  EXPECT_THAT(error_of([&] { RunLock::take(dir()); }), HasSubstr("--trust-folder"));
+  EXPECT_FALSE(fs::exists(dir() / "dsat.lock"));
+  EXPECT_NO_THROW(RunLock::take(dir(), Trust::others));
+  fs::permissions(dir(), fs::perms::owner_all);
+  DSAT_NEEDS_OTHER_USER();
+  give_to_other_user(dir());
+  EXPECT_THAT(error_of([&] { RunLock::take(dir()); }), HasSubstr("another user"));
+  EXPECT_NO_THROW(RunLock::take(dir(), Trust::others));
 }
 
 // From now on this process meets a file system without locks.

@@ -25,7 +25,7 @@ struct BestOutput {
 };
 
 // Reads the study's best, or the configuration of one completed trial, from the journal. Writes best_ds_config.json and
-// the files beside it again.
+// the files beside it again, unless another user controls the folder.
 Result<BestOutput> write_best(const std::filesystem::path& dir, std::optional<uint64_t> trial);
 
 struct CheckReport {
@@ -40,8 +40,8 @@ Result<CheckReport> check_study(const std::filesystem::path& dir);
 
 // Makes a sound journal of the rows that can be read: the events up to the last whole turn, and every trial, even if
 // the event of its request is lost. The damaged file stays beside it as dsat.db.damaged-N. A sound journal is left
-// alone.
-Result<CheckReport> repair_study(const std::filesystem::path& dir);
+// alone. `trust_folder`: another user may have made the folder, or can write to it.
+Result<CheckReport> repair_study(const std::filesystem::path& dir, bool trust_folder = false);
 
 }  // namespace dsat::host
 

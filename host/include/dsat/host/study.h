@@ -60,6 +60,7 @@ struct StudyOptions : StudyLimits,
   Json experiment;         // the experiment file, kept for the script; null: nothing
 
   std::filesystem::path output_dir;  // empty: dsat-results/<name>
+  bool trust_folder = false;         // use a run directory that another user made or can write to
   bool replace_study = false;        // delete a study in output_dir first, unless another host runs it
   std::filesystem::path launcher;    // dsat-launch; empty: beside this program, else <libexecdir>/dsat
 
@@ -79,6 +80,7 @@ struct ResumeOptions {
   // This searcher continues the search; all trials that have ended become its observations. The earlier searcher is not
   // loaded.
   std::optional<StrategyChoice> searcher;
+  bool trust_folder = false;             // run what the journal of another user names
   bool accept_changed_plugins = false;   // a plugin's file may have changed since the study was started
   std::vector<std::string> environment;  // empty: that of this process
   std::filesystem::path launcher;

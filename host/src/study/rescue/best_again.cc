@@ -5,6 +5,7 @@
 
 #include "base/guarded.h"
 #include "command/command_template.h"
+#include "dsat/base/owner.h"
 #include "dsat/config/json_numbers.h"
 #include "dsat/host/environment.h"
 #include "plan/device_memory.h"
@@ -103,7 +104,12 @@ BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial, bool
 }
 
 Result<BestOutput> write_best(const fs::path& dir, std::optional<uint64_t> trial) {
-  return as_result([&] { return best_again(dir, trial, !RunLock::is_held(dir)); });
+  return as_result([&] {
+    const std::string not_ours = why_others_control(dir);
+    BestOutput output = best_again(dir, trial, not_ours.empty() && !RunLock::is_held(dir));
+    if (!not_ours.empty()) output.why_not_written = fmt::format("{}: {}", dir.string(), not_ours);
+    return output;
+  });
 }
 
 }  // namespace dsat::host

@@ -158,9 +158,9 @@ std::unique_ptr<Journal> open_damaged(const fs::path& dir) {
   }
 }
 
-CheckReport repaired(const fs::path& dir) {
+CheckReport repaired(const fs::path& dir, Trust trust) {
   Journal::check_is_in(dir);
-  const RunLock lock = RunLock::take(dir);
+  const RunLock lock = RunLock::take(dir, trust);
   CheckReport report;
   Journal::Salvaged found;
   {
@@ -196,8 +196,8 @@ Result<CheckReport> check_study(const fs::path& dir) {
   });
 }
 
-Result<CheckReport> repair_study(const fs::path& dir) {
-  return as_result([&] { return repaired(dir); });
+Result<CheckReport> repair_study(const fs::path& dir, bool trust_folder) {
+  return as_result([&] { return repaired(dir, trust_folder ? Trust::others : Trust::own); });
 }
 
 }  // namespace dsat::host

@@ -35,7 +35,10 @@ namespace {
 // and keeps its mode.
 bool make_folder(const fs::path& dir) {
   std::error_code error;
-  fs::create_directories(dir.parent_path(), error);
+  const fs::path parent = dir.parent_path();
+  if (fs::create_directories(parent, error)) {  // whatever the umask is, or the next start would refuse it
+    fs::permissions(parent, fs::perms::others_write, fs::perm_options::remove, error);
+  }
   if (mkdir(dir.c_str(), S_IRWXU) == 0) return true;
   const int cause = errno;
   if (cause == EEXIST && fs::is_directory(dir, error)) return false;
@@ -43,10 +46,10 @@ bool make_folder(const fs::path& dir) {
 }
 
 // The lock decides who gets a folder that another start left without a study. nullopt: another study has it.
-std::optional<RunLock> try_claim(const fs::path& dir) {
+std::optional<RunLock> try_claim(const fs::path& dir, Trust trust) {
   if (!make_folder(dir) && !is_abandoned_start(dir)) return std::nullopt;
   fault_point("start.folder");
-  std::optional<RunLock> lock = RunLock::take_if_free(dir);
+  std::optional<RunLock> lock = RunLock::take_if_free(dir, trust);
   std::error_code error;
   if (lock && fs::exists(dir / "dsat.db", error)) return std::nullopt;
   return lock;
@@ -73,14 +76,16 @@ fs::path find_launcher(const fs::path& given) {
                   beside.string(), installed.string()));
 }
 
-RunLock claim_run_dir(Plan& plan, bool is_chosen) {
+RunLock claim_run_dir(Plan& plan, bool is_chosen, Trust trust) {
   if (!is_chosen) {
+    refuse_folder_of_others(plan.dir, trust);
     make_folder(plan.dir);
     fault_point("start.folder");
-    return RunLock::take(plan.dir);
+    return RunLock::take(plan.dir, trust);
   }
+  refuse_folder_of_others(plan.dir.parent_path(), trust);
   for (;; plan.dir = default_output_dir(plan)) {
-    if (auto lock = try_claim(plan.dir)) return std::move(*lock);
+    if (auto lock = try_claim(plan.dir, trust)) return std::move(*lock);
   }
 }
 

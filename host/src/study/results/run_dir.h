@@ -15,8 +15,9 @@ namespace dsat::host {
 std::filesystem::path find_launcher(const std::filesystem::path& given);
 
 // Makes the plan's folder, for its owner alone, and locks it. `is_chosen`: the host has chosen the name, so the next
-// free name is taken if a study that began at the same moment has this one.
-RunLock claim_run_dir(Plan& plan, bool is_chosen);
+// free name is taken if a study that began at the same moment has this one. Throws for a folder of another user, or a
+// parent that the host has chosen, as RunLock::take.
+RunLock claim_run_dir(Plan& plan, bool is_chosen, Trust trust = Trust::own);
 
 // Writes a hostfile that came out of a pipe into the folder, for trials and the best command.
 void keep_given_hostfile(Plan& plan);
