@@ -10,8 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "dsat/base/files.h"
-#include "page/page.h"
+#include "commands/report.h"
 
 namespace dsat::cli {
 namespace {
@@ -28,7 +27,7 @@ CurrentReport::Write page_writer(std::function<void(const host::StudyFacts&)> te
       const auto facts = host::read_study_facts(dir);
       if (!facts.ok()) return;
       tell(facts.value());
-      write_file_atomically(dir / "report.html", study_page(facts.value()), Durability::renamed);
+      write_page_of(facts.value(), Durability::renamed);
     } catch (const std::exception&) {  // reported when the last page is written
     }
   };

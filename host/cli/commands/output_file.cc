@@ -10,6 +10,7 @@
 #include "deepspeed/study_file.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
+#include "export/files.h"
 
 namespace dsat::cli {
 
@@ -40,17 +41,14 @@ void refuse_files_of_the_study(const fs::path& dir, const fs::path& target, bool
   }
 }
 
-void write_output(const fs::path& target, std::string_view text) {
+void write_output(const fs::path& target, std::string_view text, Access access) {
+  refuse_links_of_others(target);
   std::error_code error;
   const fs::file_status status = fs::status(target, error);
   if (fs::is_directory(status)) throw Error(fmt::format("-o {}: is a folder: name a file", target.string()));
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
-    NewFile out(target);
-    out.write(text.data(), text.size());
-    return out.close();
-  }
+  if (fs::exists(status) && !fs::is_regular_file(status)) return write_into(target, text);
   const fs::path behind = fs::is_symlink(target, error) ? fs::weakly_canonical(target, error) : target;
-  write_file_atomically(error ? target : behind, text, Durability::renamed);
+  write_file_atomically(error ? target : behind, text, Durability::renamed, access);
 }
 
 }  // namespace dsat::cli

@@ -7,15 +7,17 @@
 #include <filesystem>
 #include <string_view>
 
+#include "dsat/base/files.h"
+
 namespace dsat::cli {
 
 // Throws if `target` is a file of the study in `dir`. With `takes_page`, the study's page is allowed.
 void refuse_files_of_the_study(const std::filesystem::path& dir, const std::filesystem::path& target,
                                bool takes_page = false);
 
-// Replaces a file atomically, also through a link; writes the bytes to a pipe or device. The file is not synced to
-// disk, because the text can be made again.
-void write_output(const std::filesystem::path& target, std::string_view text);
+// Replaces a file atomically, also through a link; writes the bytes to a pipe or device. Throws if another user made a
+// link on the way. The file is not synced to disk, because the text can be made again.
+void write_output(const std::filesystem::path& target, std::string_view text, Access access = Access::by_umask);
 
 }  // namespace dsat::cli
 

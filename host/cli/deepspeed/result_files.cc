@@ -46,11 +46,11 @@ void DeepspeedOutput::complain(const std::string& what) {
   if (!std::exchange(complained_, true)) console_.error(fmt::format("DeepSpeed's results are not complete: {}", what));
 }
 
-void DeepspeedOutput::write(const fs::path& file, const std::string& text, Durability durability) {
+void DeepspeedOutput::write(const fs::path& file, const std::string& text, Durability durability, Access access) {
   std::error_code error;
   fs::create_directories(file.parent_path(), error);
   try {
-    write_file_atomically(file, text, durability);
+    write_file_atomically(file, text, durability, access);
   } catch (const Error& problem) {
     complain(problem.what());
   }
@@ -127,7 +127,7 @@ void DeepspeedOutput::finish() {
       command.replace(at, own.size(), kOptimal);
     }
   }
-  write(study_.results_dir / "cmd_optimal.txt", command, Durability::synced);
+  write(study_.results_dir / "cmd_optimal.txt", command, Durability::synced, Access::owner);
 }
 
 std::string DeepspeedOutput::place() const { return fmt::format("as DeepSpeed   {}", study_.results_dir.string()); }

@@ -34,7 +34,8 @@ class DeepspeedOutput final : public ResultWriter {
   Json description(const host::TrialRecord& trial);
   void describe(const host::TrialRecord& trial);
   void keep(const host::TrialRecord& trial);
-  void write(const std::filesystem::path& file, const std::string& text, Durability durability);
+  void write(const std::filesystem::path& file, const std::string& text, Durability durability,
+             Access access = Access::by_umask);
   void complain(const std::string& what);
 
   DeepspeedStudy study_;

@@ -119,7 +119,8 @@ void write_deepspeed_study(const DeepspeedStudy& study) {
                   {"exps_dir", study.exps_dir.string()},
                   {"run", study.run},
                   {"request", study.request}};
-  write_file_atomically(study.dir / kDeepspeedStudyFile, config::text_of(json, 2) + "\n");
+  write_file_atomically(study.dir / kDeepspeedStudyFile, config::text_of(json, 2) + "\n", Durability::synced,
+                        Access::owner);
 }
 
 ExistingResults existing_results(const DeepspeedStudy& study) {

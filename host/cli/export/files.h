@@ -7,6 +7,9 @@
 
 namespace dsat::cli {
 
+// Throws if another user made a symbolic link on the way to `path`.
+void refuse_links_of_others(const std::filesystem::path& path);
+
 // Makes the folder and its parents; an existing folder stays as it is.
 void make_folder(const std::filesystem::path& folder);
 

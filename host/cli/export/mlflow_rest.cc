@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "dsat/base/secrets.h"
 #include "dsat/config/json.h"
 #include "dsat/error.h"
 #include "export/flat_study.h"
@@ -38,13 +39,20 @@ class MlflowServer {
   }
 
   Json post(const std::string& what, const Json& body) {
-    return answer(what, client_->Post(path_of(what), config::text_of(body), "application/json"));
+    httplib::Request request;
+    request.method = "POST";
+    request.path = path_of(what);
+    request.set_header("Content-Type", "application/json");
+    request.body = config::text_of(body);
+    return answer(what, send(std::move(request)));
   }
 
   // The id of the experiment of that name, which is created if there is none.
   std::string experiment(const std::string& name) {
-    const httplib::Params by_name{{"experiment_name", name}};
-    const auto found = client_->Get(path_of("experiments/get-by-name"), by_name, httplib::Headers());
+    httplib::Request by_name;
+    by_name.method = "GET";
+    by_name.path = httplib::append_query_params(path_of("experiments/get-by-name"), {{"experiment_name", name}});
+    const auto found = send(std::move(by_name));
     if (found && found->status == 200) {
       return text_at(answer("experiments/get-by-name", found), {"experiment", "experiment_id"});
     }
@@ -58,7 +66,7 @@ class MlflowServer {
   }
 
  private:
-  std::string shown() const { return one_line(uri_); }
+  std::string shown() const { return one_line(mask_secrets(uri_)); }
   std::string path_of(const std::string& what) const { return prefix_ + kApi + what; }
 
   void sign_in() {
@@ -70,6 +78,25 @@ class MlflowServer {
     } else if (user != nullptr) {
       client_->set_basic_auth(user, password == nullptr ? "" : password);
     }
+  }
+
+  // An answer of MLflow's has a few hundred bytes. More than kMostBytes is not read.
+  httplib::Result send(httplib::Request request) {
+    constexpr size_t kMostBytes = size_t{4} << 20;
+    std::string body;
+    bool is_too_long = false;
+    request.content_receiver = [&](const char* data, size_t bytes, uint64_t, uint64_t) {
+      is_too_long = body.size() + bytes > kMostBytes;
+      if (!is_too_long) body.append(data, bytes);
+      return !is_too_long;
+    };
+    httplib::Result result = client_->send(request);
+    if (is_too_long) {
+      throw Error(DSAT_INTERNAL, fmt::format("{}: its answer is longer than {} MB: this is no MLflow server", shown(),
+                                             kMostBytes >> 20));
+    }
+    if (result) result->body = std::move(body);
+    return result;
   }
 
   Json answer(const std::string& what, const httplib::Result& result) const {
@@ -124,7 +151,8 @@ std::string send_to_mlflow(const host::StudyFacts& facts, const std::string& uri
   const std::string name = name_of(facts), experiment = server.experiment(name);
   const std::vector<MlflowRun> runs = mlflow_runs(facts);
   for (const MlflowRun& run : runs) send_run(server, experiment, run);
-  return fmt::format("{} runs in the experiment {} ({}) at {}", runs.size(), name, experiment, one_line(uri));
+  return fmt::format("{} runs in the experiment {} ({}) at {}", runs.size(), name, experiment,
+                     one_line(mask_secrets(uri)));
 }
 
 }  // namespace dsat::cli

@@ -2,6 +2,7 @@
 // for each trial. A cell is empty if the trial has no such leaf.
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "dsat/config/json.h"
@@ -16,6 +17,11 @@ std::string cell(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
+}
+
+// Spreadsheets take a text that begins so for a formula.
+std::string no_formula(const std::string& text) {
+  return !text.empty() && std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos ? "'" + text : text;
 }
 
 std::string csv_line(const std::vector<std::string>& cells) {
@@ -35,11 +41,12 @@ std::string csv_of(const host::StudyFacts& facts) {
     std::vector<std::string> row(header.size());
     std::set<std::string> names;  // a key with a dot may equal the dotted name of another leaf
     for (const Leaf& leaf : leaves_of(trial)) {
-      const std::string name = unique_name(leaf.first, names);
+      const std::string name = unique_name(no_formula(leaf.first), names);
       const auto [it, is_new] = columns.try_emplace(name, header.size());
       if (is_new) header.push_back(name);
       row.resize(std::max(row.size(), header.size()));
-      row[it->second] = leaf_text(leaf.second);
+      const std::string text = leaf_text(leaf.second);
+      row[it->second] = leaf.second.is_string() ? no_formula(text) : text;
     }
     rows.push_back(std::move(row));
   }

@@ -38,6 +38,12 @@ TEST(CsvOf, KeysThatLookAlikeHaveAColumnEach) {
   EXPECT_THAT(csv, HasSubstr(",2,1"));
 }
 
+TEST(CsvOf, ATextIsNoFormulaAndANumberStaysANumber) {
+  const std::string csv =
+      csv_of(study_of_one({{"a", "=HYPERLINK(\"http://x\")"}, {"b", "@x"}, {"c", -1.5}, {"d", "-x"}}));
+  EXPECT_THAT(csv, HasSubstr("\"'=HYPERLINK(\"\"http://x\"\")\",'@x,-1.5,'-x"));
+}
+
 // YAML takes JSON's \ud83d\ude80 for two characters that there are not.
 TEST(WriteMlflow, NamesAreInUtf8) {
   const TempDir dir;
