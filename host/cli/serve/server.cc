@@ -1,33 +1,34 @@
-// Every request is answered in one place before cpp-httplib routes it: checks of method, Host, Origin and token, then
-// one of three documents. A path in a request never becomes a path of a file.
+// Every request is answered in one place: checks of Host, Origin and token, then one of three documents. A path in a
+// request never becomes a path of a file. A thread of its own reads the studies; the server's end does not wait for it,
+// since a file system may hold it for ever.
 #include "serve/server.h"
 
 #include <fmt/format.h>
-#include <httplib.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
+#include <pthread.h>
 
 #include <atomic>
-#include <future>
+#include <condition_variable>
+#include <csignal>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "dsat/base/numbers.h"
 #include "dsat/config/json.h"
 #include "dsat/error.h"
 #include "page/page.h"
+#include "serve/http_server.h"
 #include "serve/watched_study.h"
 
 namespace dsat::cli {
 namespace {
 
 constexpr const char* kAddress = "127.0.0.1";
-constexpr const char* kJson = "application/json; charset=utf-8";  // the library does not compress this type again
-// Each open connection keeps a thread; waiting threads cost almost nothing.
-constexpr size_t kThreads = 128;
-constexpr size_t kRequestsOfConnection = 1000;
-constexpr size_t kMostBodyBytes = 1024;
-constexpr int kReadTimeoutSeconds = 2;
 constexpr auto kLookEvery = std::chrono::milliseconds(100);
+// For the first look at the studies, and for the last one to end. Both take a few milliseconds if nothing hangs.
+constexpr auto kFirstLook = std::chrono::milliseconds(500), kLastLook = std::chrono::milliseconds(300);
 
 std::string random_token() {
   unsigned char bytes[16];
@@ -41,92 +42,81 @@ bool same_token(std::string_view given, const std::string& token) {
   return given.size() == token.size() && CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;
 }
 
-void refuse(httplib::Response& response, int status, const std::string& line) {
-  response.status = status;
-  response.set_header("Connection", "close");
-  response.set_content(line + "\n", "text/plain; charset=utf-8");
-}
+constexpr const char* kGuards =
+    "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\nX-Frame-Options: DENY\r\n";
 
-void guard_headers(httplib::Response& response) {
-  response.set_header("Cache-Control", "no-store");
-  response.set_header("X-Content-Type-Options", "nosniff");
-  response.set_header("Referrer-Policy", "no-referrer");
-  response.set_header("Cross-Origin-Resource-Policy", "same-origin");
-  response.set_header("X-Frame-Options", "DENY");
-}
-
-void send(const httplib::Request& request, httplib::Response& response, const Document& document) {
-  response.set_header("ETag", document.tag);
-  if (request.get_header_value("If-None-Match") == document.tag) {
-    response.status = 304;
-    return;
+// `owner` keeps the document alive until it is sent.
+template <class Owner>
+HttpAnswer answer_with(const HttpRequest& request, const std::shared_ptr<Owner>& owner, const Document& document,
+                       const char* type) {
+  HttpAnswer answer;
+  answer.headers = fmt::format("ETag: {}\r\nContent-Type: {}; charset=utf-8\r\n", document.tag, type);
+  if (request.if_none_match == document.tag) {
+    answer.status = 304;
+    return answer;
   }
-  const bool compressed = request.get_header_value("Accept-Encoding").find("gzip") != std::string::npos;
-  if (compressed) response.set_header("Content-Encoding", "gzip");
-  response.set_content(compressed ? document.compressed : document.text, kJson);
+  const bool compressed = request.accept_encoding.find("gzip") != std::string::npos;
+  if (compressed) answer.headers += "Content-Encoding: gzip\r\n";
+  answer.body = {owner, compressed ? &document.compressed : &document.text};
+  return answer;
 }
 
-}  // namespace
-
-class Server::Impl {
+// The studies as they were last read, and their documents.
+class Site {
  public:
-  Impl(const std::vector<std::filesystem::path>& dirs, int port, Notice notice)
-      : notice_(std::move(notice)), token_(random_token()) {
+  Site(const std::vector<std::filesystem::path>& dirs, Server::Notice notice) : notice_(std::move(notice)) {
     for (size_t i = 0; i < dirs.size(); ++i) studies_.push_back(std::make_unique<WatchedStudy>(i, dirs[i]));
-    look();
-    configure();
-    listen(port);
   }
 
-  ~Impl() {
-    stop_ = true;
-    http_.stop();
-    if (watching_.joinable()) watching_.join();
-    if (answering_.joinable()) answering_.join();
+  // Until stop(), on the thread that reads.
+  void watch() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stopped_) {
+      lock.unlock();
+      look();
+      lock.lock();
+      has_looked_ = true;
+      changed_.notify_all();
+      changed_.wait_for(lock, kLookEvery, [this] { return stopped_; });
+    }
+    has_ended_ = true;
+    changed_.notify_all();
+  }
+  void wait_for_first_look() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait_for(lock, kFirstLook, [this] { return has_looked_; });
+  }
+  // No notice comes after this.
+  void stop() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, kLastLook, [this] { return has_ended_; });
   }
 
-  const std::string& url() const { return url_; }
+  HttpAnswer document(const std::string& name, const HttpRequest& request) const {
+    const auto page = std::atomic_load(&page_), listed = std::atomic_load(&listed_);
+    if ((name.empty() || name == "studies.json") && !listed) return refusal(503, "the studies are being read");
+    if (name.empty()) return answer_with(request, page, *page, "text/html");
+    if (name == "studies.json") return answer_with(request, listed, *listed, "application/json");
+    constexpr std::string_view kFolder = "study/", kExtension = ".json";
+    const bool study = name.rfind(kFolder, 0) == 0 && name.size() > kFolder.size() + kExtension.size() &&
+                       name.compare(name.size() - kExtension.size(), kExtension.size(), kExtension) == 0;
+    const auto number = study ? parse_count(std::string_view(name).substr(
+                                    kFolder.size(), name.size() - kFolder.size() - kExtension.size()))
+                              : std::nullopt;
+    if (!number || static_cast<size_t>(*number) >= studies_.size()) return refusal(404, "no such document here");
+    const auto snapshot = studies_[static_cast<size_t>(*number)]->latest();
+    if (!snapshot) return refusal(503, "the study is being read");
+    if (!snapshot->facts) return refusal(503, snapshot->error);
+    return answer_with(request, snapshot, snapshot->page, "application/json");
+  }
 
  private:
-  void configure() {
-    // The library asks for its threads when it begins to listen. stop() has no effect before, so the constructor waits.
-    http_.new_task_queue = [this] {
-      listens_.set_value();
-      return new httplib::ThreadPool(kThreads);
-    };
-    http_.set_payload_max_length(kMostBodyBytes);
-    http_.set_read_timeout(kReadTimeoutSeconds);
-    http_.set_write_timeout(kReadTimeoutSeconds);
-    http_.set_keep_alive_timeout(kReadTimeoutSeconds);
-    http_.set_keep_alive_max_count(kRequestsOfConnection);
-    // The library's default lets a second server share the port unnoticed.
-    http_.set_socket_options([](int socket) {
-      const int yes = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    });
-    http_.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
-      guard_headers(response);
-      answer(request, response);
-      return httplib::Server::HandlerResponse::Handled;
-    });
-  }
-
-  void listen(int port) {
-    const int bound = port == 0 ? http_.bind_to_any_port(kAddress) : http_.bind_to_port(kAddress, port) ? port : -1;
-    if (bound < 0) {
-      throw Error(fmt::format("port {} of {} is in use or not allowed: give another --port, or none", port, kAddress));
-    }
-    site_ = fmt::format("{}:{}", kAddress, bound);
-    named_site_ = fmt::format("localhost:{}", bound);
-    url_ = fmt::format("http://{}/{}/", site_, token_);
-    answering_ = std::thread([this] { http_.listen_after_bind(); });
-    listens_.get_future().wait();
-    watching_ = std::thread([this] {
-      while (!stop_) {
-        std::this_thread::sleep_for(kLookEvery);
-        look();
-      }
-    });
+  void note(const std::string& line) {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (!stopped_) notice_(line);
   }
 
   // Reads the studies that have changed. Reports once that a study cannot be read, and once that it can be read again.
@@ -137,55 +127,20 @@ class Server::Impl {
       if (!study->refresh()) continue;
       changed = true;
       const std::string& error = study->latest()->error;
-      if (!error.empty() && (!before || before->error != error)) notice_(error);
-      if (error.empty() && before && !before->error.empty()) notice_(study->dir().string() + ": can be read again");
+      if (!error.empty() && (!before || before->error != error)) note(error);
+      if (error.empty() && before && !before->error.empty()) note(study->dir().string() + ": can be read again");
     }
     if (!changed) return;
     Json list = Json::array();
     for (const auto& study : studies_) list.push_back(study->latest()->listed);
-    auto listed = std::make_shared<Document>(document_of(config::text_of(list)));
-    std::atomic_store(&listed_, std::shared_ptr<const Document>(std::move(listed)));
+    // The bundle has no data in it, and needs to be made only once.
+    if (!std::atomic_load(&page_) || !has_bundle()) publish(page_, page());
+    publish(listed_, config::text_of(list));
   }
 
-  // A site without a port has port 80, which clients leave out.
-  bool is_own(const std::string& site) const {
-    const bool is_usual = site_.size() > 3 && site_.compare(site_.size() - 3, 3, ":80") == 0;
-    const std::string whole = is_usual && site.find(':') == std::string::npos ? site + ":80" : site;
-    return whole == site_ || whole == named_site_;
-  }
-
-  void answer(const httplib::Request& request, httplib::Response& response) const {
-    if (request.method != "GET" && request.method != "HEAD") {
-      return refuse(response, 405, "only GET: this page is for reading");
-    }
-    if (!is_own(request.get_header_value("Host"))) return refuse(response, 403, "another Host than this server's");
-    const std::string origin = request.get_header_value("Origin");
-    if (!origin.empty() && (origin.rfind("http://", 0) != 0 || !is_own(origin.substr(7)))) {
-      return refuse(response, 403, "a page of another origin");
-    }
-    const std::string& path = request.path;
-    const size_t end = path.find('/', 1);
-    if (end == std::string::npos || path[0] != '/' || !same_token(std::string_view(path).substr(1, end - 1), token_)) {
-      return refuse(response, 403, "use the address that dsat-host serve printed: it has a token");
-    }
-    document(path.substr(end + 1), request, response);
-  }
-
-  void document(const std::string& name, const httplib::Request& request, httplib::Response& response) const {
-    if (name.empty()) return response.set_content(page(), "text/html; charset=utf-8");
-    if (name == "studies.json") return send(request, response, *std::atomic_load(&listed_));
-    constexpr std::string_view kFolder = "study/", kExtension = ".json";
-    const bool study = name.rfind(kFolder, 0) == 0 && name.size() > kFolder.size() + kExtension.size() &&
-                       name.compare(name.size() - kExtension.size(), kExtension.size(), kExtension) == 0;
-    const auto number = study ? parse_count(std::string_view(name).substr(
-                                    kFolder.size(), name.size() - kFolder.size() - kExtension.size()))
-                              : std::nullopt;
-    if (!number || static_cast<size_t>(*number) >= studies_.size()) {
-      return refuse(response, 404, "no such document here");
-    }
-    const auto snapshot = studies_[static_cast<size_t>(*number)]->latest();
-    if (!snapshot->facts) return refuse(response, 503, snapshot->error);
-    send(request, response, snapshot->page);
+  static void publish(std::shared_ptr<const Document>& place, std::string text) {
+    std::atomic_store(&place,
+                      std::shared_ptr<const Document>(std::make_shared<Document>(document_of(std::move(text)))));
   }
 
   std::string page() const {
@@ -198,15 +153,69 @@ class Server::Impl {
     return served_page(facts);
   }
 
-  const Notice notice_;
-  const std::string token_;
-  std::string site_, named_site_, url_;
+  const Server::Notice notice_;
   std::vector<std::unique_ptr<WatchedStudy>> studies_;
-  std::shared_ptr<const Document> listed_ = std::make_shared<Document>();
-  httplib::Server http_;
-  std::promise<void> listens_;
-  std::atomic<bool> stop_{false};
-  std::thread answering_, watching_;
+  std::shared_ptr<const Document> page_, listed_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false, has_looked_ = false, has_ended_ = false;
+};
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(const std::vector<std::filesystem::path>& dirs, int port, Notice notice)
+      : token_(random_token()), site_(std::make_shared<Site>(dirs, std::move(notice))) {
+    http_.emplace(port);
+    own_ = fmt::format("{}:{}", kAddress, http_->port());
+    own_named_ = fmt::format("localhost:{}", http_->port());
+    url_ = fmt::format("http://{}/{}/", own_, token_);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread([site = site_] { site->watch(); }).detach();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    site_->wait_for_first_look();
+    http_->start([this](const HttpRequest& request) {
+      HttpAnswer given = answer(request);
+      given.headers += kGuards;
+      return given;
+    });
+  }
+
+  ~Impl() {
+    http_.reset();
+    site_->stop();
+  }
+
+  const std::string& url() const { return url_; }
+
+ private:
+  // A site without a port has port 80, which clients leave out.
+  bool is_own(const std::string& site) const {
+    const bool is_usual = own_.size() > 3 && own_.compare(own_.size() - 3, 3, ":80") == 0;
+    const std::string whole = is_usual && site.find(':') == std::string::npos ? site + ":80" : site;
+    return whole == own_ || whole == own_named_;
+  }
+
+  HttpAnswer answer(const HttpRequest& request) const {
+    if (!is_own(request.host)) return refusal(403, "another Host than this server's");
+    if (!request.origin.empty() && (request.origin.rfind("http://", 0) != 0 || !is_own(request.origin.substr(7)))) {
+      return refusal(403, "a page of another origin");
+    }
+    const std::string& path = request.path;
+    const size_t end = path.find('/', 1);
+    if (end == std::string::npos || path[0] != '/' || !same_token(std::string_view(path).substr(1, end - 1), token_)) {
+      return refusal(403, "use the address that dsat-host serve printed: it has a token");
+    }
+    return site_->document(path.substr(end + 1), request);
+  }
+
+  const std::string token_;
+  const std::shared_ptr<Site> site_;
+  std::string own_, own_named_, url_;
+  std::optional<HttpServer> http_;
 };
 
 Server::Server(const std::vector<std::filesystem::path>& dirs, int port, Notice notice)
