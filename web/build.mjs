@@ -1,4 +1,5 @@
 // Bundles the page into one file: node build.mjs OUT. The data is put in by dsat-host where <!--dsat-data--> stands.
+import {createHash} from 'node:crypto';
 import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {delimiter, dirname, join} from 'node:path';
@@ -28,7 +29,11 @@ async function bundle(entry) {
 // What would end the element that holds it.
 const script = (await bundle('main.ts')).replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
 const style = await bundle('style.css');
+// The browser runs and applies nothing but these two.
+const hashOf = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
 const page = readFileSync(join(here, 'src', 'page.html'), 'utf8')
+  .replace('STYLE_HASH', hashOf(style))
+  .replace('SCRIPT_HASH', hashOf(script))
   .replace('/*style*/', () => style)
   .replace('/*script*/', () => script);
 mkdirSync(dirname(out), {recursive: true});
