@@ -58,12 +58,13 @@ bool on_local_file_system(const fs::path& dir) {
 }
 
 // SQLite opens the journal's files with this. A pipe in their place would hold it for ever, and where it makes a file
-// there may be a link to another file.
+// there may be a link of either kind to another file, which it would write to, even to read the journal.
 int open_without_waiting(const char* path, int flags, int mode) {
-  const int no_follow = (flags & O_CREAT) != 0 ? O_NOFOLLOW : 0;
-  const int fd = ::open(path, flags | no_follow | O_NONBLOCK | O_CLOEXEC, mode);
+  const bool is_made = (flags & O_CREAT) != 0;
+  const int fd = ::open(path, flags | (is_made ? O_NOFOLLOW : 0) | O_NONBLOCK | O_CLOEXEC, mode);
   struct stat info {};
-  if (fd < 0 || fstat(fd, &info) != 0 || !S_ISFIFO(info.st_mode)) return fd;
+  if (fd < 0 || fstat(fd, &info) != 0) return fd;
+  if (!S_ISFIFO(info.st_mode) && !(is_made && info.st_nlink > 1)) return fd;
   close(fd);
   errno = EINVAL;
   return -1;

@@ -127,6 +127,25 @@ TEST_F(JournalTest, APipeInThePlaceOfAFileIsNotWaitedFor) {
   EXPECT_THAT(why_not(Journal::Mode::open), HasSubstr("is a pipe"));
 }
 
+TEST_F(JournalTest, AFileThatIsLinkedToItsLogsIsNotWritten) {
+  open();
+  for (const char* log : {"dsat.db-shm", "dsat.db-wal", "dsat.db-journal"}) {
+    for (const bool is_hard : {true, false}) {
+      write_text(dir() / "bashrc", "mine");
+      is_hard ? fs::create_hard_link(dir() / "bashrc", dir() / log) : fs::create_symlink("bashrc", dir() / log);
+      for (const auto mode : {Journal::Mode::open, Journal::Mode::read_only}) {
+        try {
+          Journal::open(dir(), mode)->trials();
+        } catch (const Error&) {
+        }
+        EXPECT_EQ(read_text(dir() / "bashrc"), "mine") << log;
+      }
+      fs::remove(dir() / log);
+      fs::remove(dir() / "bashrc");
+    }
+  }
+}
+
 TEST_F(JournalTest, AnotherUsersJournalIsReadButNotWorkedWith) {
   DSAT_NEEDS_OTHER_USER();
   open();

@@ -29,7 +29,7 @@ TEST_F(OutputLimit, AllLogsOfATrialCountTogether) {
     EXPECT_EQ(why_output_is_too_much(dir()), "");
   }
   make("rank_logs/run/attempt_0/1/stderr.log", kMostOutputBytes / 2 + 1);
-  EXPECT_THAT(why_output_is_too_much(dir()), HasSubstr("a trial may print 1 GB"));
+  EXPECT_THAT(why_output_is_too_much(dir()), HasSubstr("a trial may print 1.00 GB"));
   EXPECT_EQ(why_output_is_too_much(dir() / "none"), "");
 }
 
@@ -37,7 +37,7 @@ TEST_F(OutputLimit, LittleFreeSpaceIsAReasonOnlyForALargeLog) {
   EXPECT_EQ(why_too_much(kHarmlessOutputBytes, 0), "");
   EXPECT_EQ(why_too_much(kMostOutputBytes, std::nullopt), "");
   EXPECT_EQ(why_too_much(2 * kHarmlessOutputBytes, 2 * kHarmlessOutputBytes), "");
-  EXPECT_THAT(why_too_much(2 * kHarmlessOutputBytes, kHarmlessOutputBytes), HasSubstr("left 16 MB free on the disk"));
+  EXPECT_THAT(why_too_much(2 * kHarmlessOutputBytes, kHarmlessOutputBytes), HasSubstr("left 16.0 MB free on the disk"));
 }
 
 TEST_F(OutputLimit, ATrialThatPassesItIsEndedWithTheReason) {
@@ -45,7 +45,7 @@ TEST_F(OutputLimit, ATrialThatPassesItIsEndedWithTheReason) {
       {"sh", "-c", "truncate -s 2000000000 \"$DSAT_TRIAL_DIR/stdout.log\"; sleep 600", "--deepspeed", "user.json"});
   const TrialEnd end = run(spec(0));
   EXPECT_EQ(end.outcome, Outcome::timed_out);
-  EXPECT_THAT(end.reason, HasSubstr("printed 2 GB"));
+  EXPECT_THAT(end.reason, HasSubstr("printed 2.00 GB"));
 }
 
 }  // namespace
