@@ -71,7 +71,9 @@ std::optional<fs::path> link_of_others(const fs::path& path) {
 
 std::string why_others_control(const fs::path& folder) {
   if (const auto link = link_of_others(folder)) {
-    return fmt::format("{} is a link that another user made", link->string());
+    std::error_code error;
+    const bool is_itself = *link == fs::absolute(folder, error);
+    return fmt::format("{} is a link that another user made", is_itself ? "it" : link->string());
   }
   struct stat info {};
   if (stat(folder.c_str(), &info) != 0) return "";
