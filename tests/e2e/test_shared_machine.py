@@ -357,8 +357,8 @@ class Bounds(SharedMachine):
         self.assertNotIn(SECRET, self.ask("export", "study", "--format", "mlflow", "--mlflow-uri", uri).stderr)
 
     def test_a_log_without_an_end_ends_its_trial(self):
-        endless = ["sh", "-c", 'truncate -s 3000000000 "$DSAT_TRIAL_DIR/stderr.log"; sleep 600', "sh", "--deepspeed_config",
-                   "ds_config.json"]
+        endless = ["sh", "-c", 'truncate -s 3000000000 "$DSAT_TRIAL_DIR/stderr.log"; sleep 600', "sh",
+                   "--deepspeed_config", "ds_config.json"]
         done = self.run_host(["--max-trials", 1, "--no-probe", "--output-dir", "run"], endless)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("printed 3.00 GB", self.show("run")["trials"][0]["reason"])
