@@ -34,7 +34,6 @@ def connect(at):
 
 def slow_clients(at, count):
     """A byte for every client twice a second; a client that is cut off comes again."""
-    os.nice(10)
     clients = []
     while True:
         while len(clients) < count:
@@ -53,7 +52,6 @@ def slow_clients(at, count):
 
 
 def endless_headers(at):
-    os.nice(10)
     block = b"X-Some-Header: " + b"y" * 85 + b"\r\n"
     while True:
         with socket.create_connection((at.hostname, at.port), timeout=30) as client:
@@ -66,7 +64,6 @@ def endless_headers(at):
 
 
 def many_ranges(at):
-    os.nice(10)
     ranges = ",".join(f"{i}-{i + 1000000}" for i in range(450))
     request = f"GET {at.path} HTTP/1.1\r\nHost: {at.netloc}\r\nRange: bytes={ranges}\r\n\r\n".encode()
     while True:
@@ -104,6 +101,14 @@ def peak_bytes(pid):
     return int(re.search(r"VmHWM:\s*(\d+) kB", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1)) << 10
 
 
+def attack(function, arguments):
+    os.nice(10)
+    try:
+        function(*arguments)
+    except OSError:  # the server has ended
+        pass
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default=ROOT / "build/release", type=pathlib.Path)
@@ -113,11 +118,12 @@ def main():
     host = options.build.resolve() / "dsat-host"
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([host, "--runner", "sim", "--sim", ROOT / "examples/sim/8-gpus-a100-gpt2-xl.json", "--searcher",
-                        "random", "--max-trials", "40", "--quiet", "--output-dir", "study"], cwd=folder, check=True)
+                        "random", "--max-trials", "40", "--quiet", "--output-dir", "study"], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL)
         server = subprocess.Popen([host, "serve", "study"], cwd=folder, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, text=True)
         at = urllib.parse.urlsplit(re.search(r"http://\S+", server.stdout.readline()).group())
-        attackers = [multiprocessing.Process(target=function, args=arguments, daemon=True) for function, arguments in (
+        attackers = [multiprocessing.Process(target=attack, args=how, daemon=True) for how in (
             (slow_clients, (at, options.slow)), (endless_headers, (at,)), (endless_headers, (at,)),
             (many_ranges, (at,)), (many_ranges, (at,)), (swapped_pipe, (pathlib.Path(folder) / "study/dsat.db",)))]
         for attacker in attackers:
