@@ -228,7 +228,7 @@ class Secrets(SharedMachine):
         done = self.run_host(["--max-trials", 3, "--no-probe", "--output-dir", "run"], failing)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("RuntimeError: 401", done.stderr)
-        self.assert_no_secret(done.stderr, "error")
+        self.assert_no_secret(done.stdout + done.stderr, "error")
         self.assert_no_secret((self.dir / "run/report.html").read_bytes(), "page")
 
 

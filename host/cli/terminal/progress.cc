@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "dsat/base/secrets.h"
 #include "terminal/format.h"
 #include "terminal/profile_lines.h"
 #include "terminal/signals.h"
@@ -131,7 +132,7 @@ void LiveProgress::on_log(Severity severity, std::string_view message) {
   if (severity == Severity::error) return errors_.push_back(one_line(message));
   const std::lock_guard lock(mutex_);
   if (severity == Severity::debug || (quiet_ && severity == Severity::info)) return;
-  std::string text = one_line(message);
+  std::string text = one_line(mask_secrets(message));
   if (severity != Severity::warning) return print({{std::move(text)}});
   print({{"warning: " + text, Colour::caution}});
   if (std::find(view_.warnings.begin(), view_.warnings.end(), text) == view_.warnings.end()) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dsat/base/secrets.h"
 #include "dsat/config/json_numbers.h"
 #include "terminal/format.h"
 
@@ -56,8 +57,8 @@ void add_result(StyledLine& line, const host::TrialRecord& trial, std::optional<
 std::string details(const host::TrialRecord& trial) {
   std::string text;
   if (trial.peak_bytes) text += fmt::format(", peak {}", bytes_or_dash(trial.peak_bytes));
-  if (!trial.reason.empty()) text += fmt::format(", {}", one_line(trial.reason));
-  if (!trial.note.empty()) text += fmt::format(" ({})", one_line(trial.note));
+  if (!trial.reason.empty()) text += fmt::format(", {}", one_line(mask_secrets(trial.reason)));
+  if (!trial.note.empty()) text += fmt::format(" ({})", one_line(mask_secrets(trial.note)));
   return text;
 }
 
