@@ -21,6 +21,11 @@ Option help_all_option() {
       .also("-h");
 }
 Option json_option(const char* help) { return Option::toggle("json", help); }
+Option events_option() {
+  return Option::integer("events", "write each event as a line of JSON to this open file descriptor")
+      .from(3, Option::kLargestInt)
+      .shown_as("FD");
+}
 Option quiet_option() { return Option::toggle("quiet", "print no progress, only warnings, errors and the result"); }
 Option verbose_option() { return Option::toggle("verbose", "print peak, reason and note of each trial").also("-v"); }
 
@@ -120,7 +125,7 @@ OptionSet study_option_set(Option runner) {
                 {Option::text("output-dir", "DIR", "the run directory").by_default("dsat-results/<name>"),
                  trust_folder_option(), quiet_option(), verbose_option(),
                  json_option("print the result as one JSON object on standard output, the rest on standard error"),
-                 Option::toggle("version", "print the version and end"), help_all_option()});
+                 events_option(), Option::toggle("version", "print the version and end"), help_all_option()});
   return set;
 }
 
@@ -179,7 +184,7 @@ OptionSet resume_options() {
        setting_option("plugin-timeout").by_default("as before"), trust_folder_option(), quiet_option(),
        verbose_option(),
        json_option("print the result as one JSON object on standard output, the rest on standard error"),
-       help_option()});
+       events_option(), help_option()});
   return set;
 }
 

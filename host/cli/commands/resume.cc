@@ -36,7 +36,8 @@ void refuse_fixed_options(const Tokens& arguments, const OptionSet& allowed) {
       throw Error(
           fmt::format("{} cannot change when a study is resumed: resume takes --max-trials, --time-budget, --budget, "
                       "--max-concurrent-trials, --run-full-experiment, --searcher and its options, "
-                      "--accept-changed-plugins, --plugin-timeout, --trust-folder, --quiet, --verbose and --json",
+                      "--accept-changed-plugins, --plugin-timeout, --trust-folder, --quiet, --verbose, --json and "
+                      "--events",
                       spelling));
     }
   }
@@ -75,13 +76,9 @@ int resume(const Tokens& arguments, Console& console) {
                                             given_plugin_options(set, request->values, *searcher)};
   }
 
-  RunSettings settings;
-  settings.quiet = request->values.given("quiet");
-  settings.verbose = request->values.given("verbose");
+  RunSettings settings = run_settings(request->values);
   settings.resumed = true;
-  settings.trust_folder = options.trust_folder;
   settings.max_trials = options.max_trials.value_or(0);
-  settings.run_full_experiment = request->values.given("run-full-experiment");
   auto study = host::Study::resume(dir, options);
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
   if (settings.run_full_experiment && study.value()->settings().value("runner", "") == "sim") refuse_training();

@@ -10,10 +10,22 @@
 #include "dsat/base/shell.h"
 #include "dsat/host/metric.h"
 #include "dsat/host/rescue.h"
+#include "terminal/event_stream.h"
 #include "terminal/print_result.h"
 #include "terminal/signals.h"
 
 namespace dsat::cli {
+
+RunSettings run_settings(const cli_kit::Values& values) {
+  RunSettings settings;
+  settings.quiet = values.given("quiet");
+  settings.verbose = values.given("verbose");
+  settings.run_full_experiment = values.given("run-full-experiment");
+  settings.trust_folder = values.given("trust-folder");
+  settings.events = values.small_integer("events");
+  if (settings.events) check_event_descriptor(*settings.events);
+  return settings;
+}
 
 ProgressSettings progress_settings(const Json& known, const RunSettings& settings) {
   ProgressSettings progress;
@@ -85,6 +97,8 @@ ExitCode run_study(host::Study& study, const RunSettings& settings, Console& con
                    const std::vector<ResultWriter*>& writers) {
   host::StudyResult result;
   std::vector<std::string> errors;
+  std::optional<EventStream> events;
+  if (settings.events) events.emplace(*settings.events, study);
   const std::string resume_options = resume_options_of(settings);
   if (!settings.quiet) {
     for (const std::string& notice : settings.notices) console.line(notice);
@@ -102,6 +116,7 @@ ExitCode run_study(host::Study& study, const RunSettings& settings, Console& con
     observers.add(progress);
     CurrentReport current(study.dir(), page_writer([&](const host::StudyFacts& facts) { progress.take_own(facts); }));
     observers.add(current);
+    if (events) observers.add(*events);
     for (ResultWriter* writer : writers) observers.add(*writer);
     result = study.run(observers);
     errors = progress.errors();
@@ -110,6 +125,7 @@ ExitCode run_study(host::Study& study, const RunSettings& settings, Console& con
   print_result(result, errors, console, resume_options);
   look_for_damage(result.dir, console);
   write_page(result.dir, console);
+  if (events) events->result(result_json(result));
   for (const ResultWriter* writer : writers) console.line(writer->place());
   ExitCode status = exit_status(result.status);
   const bool trains = settings.run_full_experiment && !settings.the_caller_trains;

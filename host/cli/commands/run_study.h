@@ -4,9 +4,11 @@
 #ifndef DSAT_CLI_COMMANDS_RUN_STUDY_H_
 #define DSAT_CLI_COMMANDS_RUN_STUDY_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "dsat/cli/values.h"
 #include "dsat/host/study.h"
 #include "terminal/console.h"
 #include "terminal/exit_status.h"
@@ -23,8 +25,12 @@ struct RunSettings {
   bool run_full_experiment = false;  // train with the best configuration in the end
   bool the_caller_trains = false;    // run_study does not train
   int max_trials = 0;                // as given; 0: take the study's setting
+  std::optional<int> events;         // the descriptor of --events
   std::vector<std::string> notices;  // printed first, unless quiet
 };
+
+// What the command line says of it. Throws if the events cannot be written.
+RunSettings run_settings(const cli_kit::Values& values);
 
 // The options for `dsat-host resume DIR` that these settings need, each after a blank.
 std::string resume_options_of(const RunSettings& settings);

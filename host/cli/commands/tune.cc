@@ -60,11 +60,7 @@ int tune(const Tokens& arguments, Console& console) {
   if (tuner) notices.insert(notices.begin(), tuner->notice);
   if (values.given("json")) console.reserve_stdout_for_json();
 
-  RunSettings settings;
-  settings.quiet = values.given("quiet");
-  settings.verbose = values.given("verbose");
-  settings.run_full_experiment = values.given("run-full-experiment");
-  settings.trust_folder = options.trust_folder;
+  RunSettings settings = run_settings(values);
   settings.max_trials = options.max_trials;
   settings.notices = std::move(notices);
   if (mode) {

@@ -24,8 +24,8 @@ constexpr const char* kExpsDir = "autotuning_exps";
 
 // These options and keys do not change the search, so a study with other values of them is continued.
 constexpr const char* kPassingOptions[] = {
-    "--autotuning", "--max-trials",          "--time-budget", "--json",  "--max-concurrent-trials",
-    "--quiet",      "--run-full-experiment", "--verbose",     "--budget"};
+    "--autotuning", "--max-trials",          "--time-budget", "--json",   "--max-concurrent-trials",
+    "--quiet",      "--run-full-experiment", "--verbose",     "--budget", "--events"};
 constexpr const char* kPassingKeys[] = {"autotuning.enabled", "autotuning.overwrite", "autotuning.results_dir",
                                         "autotuning.exps_dir", "autotuning.tuner_num_trials"};
 

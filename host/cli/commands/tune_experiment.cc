@@ -136,12 +136,12 @@ std::string in_terms_of_the_file(std::string message, const Values& values, cons
 class ExperimentRun {
  public:
   ExperimentRun(const Values& values, ExperimentRequest request, host::StudyOptions options, Console& console)
-      : values_(values), request_(std::move(request)), options_(std::move(options)), console_(console) {
-    settings_.quiet = values.given("quiet");
-    settings_.verbose = values.given("verbose");
+      : values_(values),
+        request_(std::move(request)),
+        options_(std::move(options)),
+        console_(console),
+        settings_(run_settings(values)) {
     settings_.max_trials = options_.max_trials;
-    settings_.run_full_experiment = values.given("run-full-experiment");
-    settings_.trust_folder = options_.trust_folder;
     settings_.the_caller_trains = true;  // once, even if the process that searches dies
   }
 

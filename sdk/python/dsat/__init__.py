@@ -4,7 +4,11 @@ A DeepSpeed script needs none of them, because the engine follows the protocol. 
 (`StepTimer`, `report`), to add memory and end-to-end time to the engine's report (`dsat_reporting_context`), and for a
 script from Determined (`get_ds_config_from_hparams`, `get_hf_args_with_overwrites`, `overwrite_deepspeed_config`). The
 package never imports torch itself.
+
+`tune` is the other side: it runs dsat-host on a training command and returns the study.
 """
+from typing import TYPE_CHECKING, Any
+
 from ._config import get_ds_config_from_hparams, get_hparams, overwrite_deepspeed_config
 from ._context import dsat_reporting_context
 from ._device import DeviceMemory
@@ -14,12 +18,25 @@ from ._report import report, report_model_info
 from ._timer import StepTimer
 from ._trial import Trial, current_trial
 
+if TYPE_CHECKING:
+    from ._study import Study, tune
+
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """What tunes is loaded when it is used: a training script does without it."""
+    if name not in ("Study", "tune"):
+        raise AttributeError(f"module 'dsat' has no attribute {name!r}")
+    from . import _study
+    return getattr(_study, name)
+
 
 __all__ = [
     "DeviceMemory",
     "Error",
     "StepTimer",
+    "Study",
     "Trial",
     "current_trial",
     "dsat_reporting_context",
@@ -29,4 +46,5 @@ __all__ = [
     "overwrite_deepspeed_config",
     "report",
     "report_model_info",
+    "tune",
 ]
