@@ -1,6 +1,8 @@
 # What `cmake --install` leaves behind: programs, plugins, headers, libraries and the package that find_package(dsat)
-# finds. Parts that were not built (the trainer, say) are simply not there.
+# finds. Parts that were not built (the trainer, say) are simply not there. The component `runtime` is what tunes, `dev`
+# what is built against.
 include(CMakePackageConfigHelpers)
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME runtime)
 set(DSAT_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/dsat)
 set(DSAT_PLUGIN_DIR ${CMAKE_INSTALL_LIBDIR}/dsat/plugins)
 set(DSAT_LAUNCHER ${CMAKE_INSTALL_LIBEXECDIR}/dsat/dsat-launch)
@@ -12,10 +14,10 @@ foreach(part abi sdk base config cost yaml host trial)
   if(TARGET dsat::${part})
     get_target_property(target dsat::${part} ALIASED_TARGET)
     set_target_properties(${target} PROPERTIES EXPORT_NAME ${part})
-    install(TARGETS ${target} EXPORT dsat ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+    install(TARGETS ${target} EXPORT dsat ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
   endif()
 endforeach()
-install(EXPORT dsat NAMESPACE dsat:: FILE dsatTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
+install(EXPORT dsat NAMESPACE dsat:: FILE dsatTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR} COMPONENT dev)
 
 # dsat::trainer is a set of its own: only who asks for that component needs LibTorch.
 if(TARGET dsat::trainer)
@@ -23,8 +25,9 @@ if(TARGET dsat::trainer)
   set_target_properties(dsat_trainer PROPERTIES EXPORT_NAME trainer_engine)
   set_target_properties(dsat_trainer_base PROPERTIES EXPORT_NAME trainer_base)
   install(TARGETS dsat_trial_api dsat_trainer dsat_trainer_base dsat_cli_kit dsat_event_file EXPORT dsat_trainer
-          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(EXPORT dsat_trainer NAMESPACE dsat:: FILE dsatTrainerTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR})
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
+  install(EXPORT dsat_trainer NAMESPACE dsat:: FILE dsatTrainerTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR}
+          COMPONENT dev)
 endif()
 
 set(header_parts sdk sdk/base sdk/config sdk/cost host)
@@ -34,7 +37,7 @@ endif()
 foreach(part IN LISTS header_parts)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${part}/include/dsat)
     install(DIRECTORY ${PROJECT_SOURCE_DIR}/${part}/include/dsat DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-            FILES_MATCHING PATTERN "*.h")
+            COMPONENT dev FILES_MATCHING PATTERN "*.h")
   endif()
 endforeach()
 
@@ -90,4 +93,4 @@ install(FILES
   ${CMAKE_CURRENT_LIST_DIR}/DsatAddTrial.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindRE2.cmake
   ${CMAKE_CURRENT_LIST_DIR}/dsat_plugin.map
-  DESTINATION ${DSAT_PACKAGE_DIR})
+  DESTINATION ${DSAT_PACKAGE_DIR} COMPONENT dev)

@@ -1,15 +1,13 @@
 // posix_spawn starts a child, so none of this program's handlers run in it. The child is watched by its pidfd, which
-// cannot mean another process, unlike its number.
+// cannot mean another process, unlike its number. Its calls are made by number: glibc has them from 2.36 on, and Linux
+// before.
 #include "base/subprocess.h"
-
-extern "C" {  // glibc 2.36 has no extern "C" in this header
-#include <sys/pidfd.h>
-}
 
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -143,7 +141,7 @@ std::unique_ptr<Subprocess> Subprocess::spawn(Loop& loop, const SpawnOptions& op
     if (error == EAGAIN || error == ENOMEM) throw SpawnBusy(DSAT_INTERNAL, message);
     throw internal_error(message);
   }
-  const int pidfd = pidfd_open(pid, 0);
+  const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (pidfd < 0) {
     const int reason = errno;
     kill(pid, SIGKILL);
@@ -172,7 +170,7 @@ Subprocess::~Subprocess() {
 }
 
 void Subprocess::signal(int number) {
-  if (running()) pidfd_send_signal(pidfd_, number, nullptr, 0);
+  if (running()) syscall(SYS_pidfd_send_signal, pidfd_, number, nullptr, 0);
 }
 
 bool Subprocess::has_ended() const {

@@ -75,7 +75,7 @@ Acquisition::Doubt Acquisition::doubt(const Coverage& seen, const Point& point) 
   doubt.stage = std::isinf(in_stage) ? kNewStage : std::min(kNewStage, kStage * (jump(in_stage) + in_stage));
   for (size_t i = 0; i < known.size() && !std::isinf(in_stage); ++i) {
     if (known[i]) continue;
-    doubt.axes = std::hypot(doubt.axes, kValue);
+    doubt.axes = std::sqrt(doubt.axes * doubt.axes + kValue * kValue);
     doubt.axis = &space_.axes()[i];
   }
   return doubt;
