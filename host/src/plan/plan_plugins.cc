@@ -25,7 +25,7 @@ void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool acce
   const PluginInfo then = plan.plugin;
   const std::string file = then.file.string();
   const bool searches = then.kind == PluginKind::searcher;
-  const std::string other_way = searches ? fmt::format(", or resume with --searcher {} as a new searcher", file) : "";
+  const std::string other_way = searches ? fmt::format(", or resume with --searcher {} as a new searcher", address_of(then)) : "";
   const std::string now = sha256_of_file(then.file);
   if (now.empty()) {
     throw Error(fmt::format("plugin {}: no such file, or it cannot be read; restore it{}", file,
@@ -37,7 +37,7 @@ void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool acce
                     "the new one with --accept-changed-plugins{}",
                     file, then.id, then.version, other_way));
   }
-  plan.plugin = or_throw(find_strategy(file, then.kind, processes));
+  plan.plugin = or_throw(find_strategy(address_of(then), then.kind, processes));
   if (plan.plugin.id != then.id) {
     throw Error(fmt::format("plugin {}: is now {}, but the study was started with {}; restore that one{}", file,
                             plan.plugin.id, then.id, other_way));

@@ -144,7 +144,7 @@ Json IsolatedStrategy::await_answer(const Json& request, const std::optional<std
 
 void IsolatedStrategy::start() {
   process_ = std::make_unique<PluginProcess>(
-      settings_, [this](const std::string& line) { log(1, fmt::format("{} printed: {}", plugin_.name, line)); });
+      settings_, plugin_.file, [this](const std::string& line) { log(1, fmt::format("{} printed: {}", plugin_.name, line)); });
   const Json answer = await_answer({{"call", "create"},
                                     {"file", plugin_.file.string()},
                                     {"kind", static_cast<int>(plugin_.kind)},
@@ -256,7 +256,7 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
   std::vector<PluginInfo> plugins;
   std::string printed;  // the last line
   try {
-    PluginProcess process(settings, [&](const std::string& line) { printed = line; });
+    PluginProcess process(settings, file, [&](const std::string& line) { printed = line; });
     Json answer;
     process.call({{"call", "describe"}, {"file", file.string()}}, [&](const Message& message) {
       answer = message.json();

@@ -92,7 +92,7 @@ fs::path find_plugin_host(const fs::path& given) {
                   kProgram, folder.string(), installed.string()));
 }
 
-PluginProcess::PluginProcess(const PluginProcesses& settings, Printed printed)
+PluginProcess::PluginProcess(const PluginProcesses& settings, const fs::path& file, Printed printed)
     : timeout_(settings.plugin_timeout), printed_(std::move(printed)), deadline_(Clock::now() + timeout_) {
   const fs::path program = find_plugin_host(settings.plugin_host);
   const Pair sockets = make_sockets();
@@ -100,7 +100,7 @@ PluginProcess::PluginProcess(const PluginProcesses& settings, Printed printed)
   const Pair pipe = make_pipe();
   output_ = pipe.ours;
   SpawnOptions options;
-  options.argv = {program.string(), std::to_string(getpid()), std::to_string(memory_limit(settings))};
+  options.argv = {program.string(), std::to_string(getpid()), std::to_string(memory_limit(settings)), file.string()};
   options.environment = current_environment();
   options.stdout_fd = options.stderr_fd = pipe.theirs;
   options.keep_fd = sockets.theirs;

@@ -35,8 +35,8 @@ class PluginProcess {
   // Returns true if this was the last message of the answer.
   using OnMessage = std::function<bool(const Message&)>;
 
-  // Throws Error: the process cannot be started.
-  PluginProcess(const PluginProcesses& settings, Printed printed);
+  // A process for the plugin `file`. Throws Error: it cannot be started.
+  PluginProcess(const PluginProcesses& settings, const std::filesystem::path& file, Printed printed);
   ~PluginProcess();
   PluginProcess(const PluginProcess&) = delete;
   PluginProcess& operator=(const PluginProcess&) = delete;

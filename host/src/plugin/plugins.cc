@@ -75,7 +75,7 @@ fs::path find_file(const std::string& name_or_path) {
   if (name_or_path.empty()) {
     throw Error("no plugin is named; give a name such as guided or the path of a lib*.so");
   }
-  if (name_or_path.find('/') != std::string::npos) return name_or_path;
+  if (name_or_path.find('/') != std::string::npos || is_python_plugin(name_or_path)) return name_or_path;
   const bool is_file_name = name_or_path.size() > 3 && name_or_path.compare(name_or_path.size() - 3, 3, ".so") == 0;
   const std::string file = is_file_name ? name_or_path : "lib" + name_or_path + ".so";
   std::vector<std::string> tried;
@@ -107,7 +107,7 @@ std::vector<fs::path> bundled_folders() {
 }
 
 bool runs_apart(const fs::path& file, Isolation isolation) {
-  return isolation == Isolation::process || (isolation == Isolation::automatic && !is_bundled_plugin(file));
+  return isolation == Isolation::process || is_python_plugin(file) || (isolation == Isolation::automatic && !is_bundled_plugin(file));
 }
 
 // A separate process loads the plugin first, so that a crash during loading does not end this process.
@@ -117,14 +117,27 @@ std::vector<PluginInfo> describe(const fs::path& file, const PluginProcesses& pr
   return PluginLibrary::load(file)->describe();
 }
 
-PluginInfo strategy_of(const fs::path& file, PluginKind kind, const PluginProcesses& processes) {
+// The parts of "FILE.py:CLASS"; the class is empty if none is named.
+std::pair<std::string, std::string> split_class(const std::string& name_or_path) {
+  const size_t colon = name_or_path.rfind(':');
+  if (colon == std::string::npos || !is_python_plugin(name_or_path.substr(0, colon))) return {name_or_path, ""};
+  return {name_or_path.substr(0, colon), name_or_path.substr(colon + 1)};
+}
+
+PluginInfo strategy_of(const fs::path& file, const std::string& name, PluginKind kind,
+                       const PluginProcesses& processes) {
   const std::vector<PluginInfo> all = describe(file, processes);
   std::vector<PluginInfo> fitting;
   std::vector<std::string> names;
   for (const PluginInfo& info : all) {
-    if (info.kind != kind) continue;
+    if (info.kind != kind || (!name.empty() && info.name != name)) continue;
     fitting.push_back(info);
     names.push_back(info.name);
+  }
+  if (fitting.empty() && !name.empty()) {
+    for (const PluginInfo& info : all) names.push_back(info.name);
+    throw Error(fmt::format("plugin {}: has no {} {}; it has {}", file.string(), kind_name(kind), name,
+                            fmt::join(names, ", ")));
   }
   if (fitting.empty()) {
     throw Error(fmt::format("plugin {}: offers no {}; it is a {}", file.string(), kind_name(kind),
@@ -134,10 +147,11 @@ PluginInfo strategy_of(const fs::path& file, PluginKind kind, const PluginProces
   for (const PluginInfo& info : fitting) {
     if (file.filename() == "lib" + info.name + ".so") return info;
   }
-  throw Error(
-      fmt::format("plugin {}: offers several of its kind ({}); make a library of each, or name the library after "
-                  "the one to use",
-                  file.string(), fmt::join(names, ", ")));
+  const std::string what_to_do = is_python_plugin(file)
+                                     ? fmt::format("name one: {}:{}", file.string(), names.front())
+                                     : "make a library of each, or name the library after the one to use";
+  throw Error(fmt::format("plugin {}: offers several of its kind ({}); {}", file.string(), fmt::join(names, ", "),
+                          what_to_do));
 }
 
 Json parse_options(const PluginInfo& plugin, const Json& texts_by_name) {
@@ -171,6 +185,13 @@ std::vector<fs::path> plugin_search_path() {
   return path;
 }
 
+bool is_python_plugin(const fs::path& file) { return file.extension() == ".py"; }
+
+std::string address_of(const PluginInfo& plugin) {
+  const std::string file = plugin.file.string();
+  return is_python_plugin(plugin.file) ? file + ":" + plugin.name : file;
+}
+
 bool is_bundled_plugin(const fs::path& file) {
   const auto* known = std::find_if(std::begin(kBundledPlugins), std::end(kBundledPlugins),
                                    [&](const char* name) { return file.filename() == fmt::format("lib{}.so", name); });
@@ -193,7 +214,10 @@ Result<std::vector<PluginInfo>> describe_plugin(const fs::path& file, const Plug
 }
 
 Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kind, const PluginProcesses& processes) {
-  return as_result([&] { return strategy_of(find_file(name_or_path), kind, processes); });
+  return as_result([&] {
+    const auto [file, name] = split_class(name_or_path);
+    return strategy_of(find_file(file), name, kind, processes);
+  });
 }
 
 std::vector<PluginInfo> bundled_strategies(PluginKind kind, const PluginProcesses& processes) {

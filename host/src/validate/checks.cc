@@ -16,10 +16,10 @@ CheckContext context_of(const Json& request, const Check& check, std::function<v
   if (!check.of_strategy) return context;
   const auto id = request.at("id").get<std::string>();
   const auto kind = static_cast<PluginKind>(request.at("kind").get<int>());
-  for (PluginInfo& info : PluginLibrary::load(context.file)->describe()) {
+  for (PluginInfo& info : described(context.file)) {
     if (info.id == id && info.kind == kind) context.plugin = std::move(info);
   }
-  if (!context.plugin.library) throw Error("the library no longer offers it");
+  if (context.plugin.id.empty()) throw Error("the plugin no longer offers it");
   return context;
 }
 

@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "dsat/base/utf8.h"
+#include "plugin/isolated_strategy.h"
 #include "plugin/plugin_library.h"
 #include "validate/elf_file.h"
 
@@ -90,8 +91,13 @@ CheckOutcome check_described(const std::vector<PluginInfo>& all, const std::vect
   return {};
 }
 
+std::vector<PluginInfo> described(const std::filesystem::path& file) {
+  return is_python_plugin(file) ? describe_apart(file, PluginProcesses()) : PluginLibrary::load(file)->describe();
+}
+
 CheckOutcome check_file(const CheckContext& context) {
-  const std::vector<std::string> exports = read_elf(context.file).exports;
+  const bool python = is_python_plugin(context.file);
+  const std::vector<std::string> exports = python ? std::vector<std::string>() : read_elf(context.file).exports;
   const auto offers = [&](const char* symbol) {
     return std::find(exports.begin(), exports.end(), symbol) != exports.end();
   };
@@ -108,6 +114,7 @@ CheckOutcome check_file(const CheckContext& context) {
 }
 
 CheckOutcome check_dependencies(const CheckContext& context) {
+  if (is_python_plugin(context.file)) return {};  // what it imports is found when it is loaded
   std::vector<std::string> missing;
   const ElfFile elf = read_elf(context.file);
   context.doing("the libraries that it needs are opened");
@@ -125,6 +132,7 @@ CheckOutcome check_dependencies(const CheckContext& context) {
 
 CheckOutcome check_loading(const CheckContext& context) {
   context.doing("it is loaded");
+  if (is_python_plugin(context.file)) return described(context.file), CheckOutcome();
   const auto library = PluginLibrary::load(context.file);
   if (library->entry().struct_size != sizeof(dsat_plugin_entry)) {
     return failed(fmt::format("its entry point says struct_size {}, but every version has {}",
@@ -138,13 +146,12 @@ CheckOutcome check_loading(const CheckContext& context) {
 }
 
 CheckOutcome check_descriptor(const CheckContext& context) {
-  const auto library = PluginLibrary::load(context.file);
   context.doing("its descriptors are read");
-  const std::vector<PluginInfo> all = library->describe();
+  const std::vector<PluginInfo> all = described(context.file);
   const CheckOutcome outcome = check_described(all, context.host_options);
   if (outcome.status == CheckStatus::failed) return outcome;
   context.doing("its descriptors are read again");
-  const std::vector<PluginInfo> again = library->describe();
+  const std::vector<PluginInfo> again = described(context.file);
   const bool alike = std::equal(all.begin(), all.end(), again.begin(), again.end(), [](const auto& a, const auto& b) {
     return a.id == b.id && a.name == b.name && a.options == b.options && a.study == b.study;
   });
@@ -152,6 +159,7 @@ CheckOutcome check_descriptor(const CheckContext& context) {
 }
 
 CheckOutcome check_exports(const CheckContext& context) {
+  if (is_python_plugin(context.file)) return {};
   std::vector<std::string> others = read_elf(context.file).exports;
   others.erase(std::remove(others.begin(), others.end(), kEntrySymbol), others.end());
   if (others.empty()) return {};

@@ -7,6 +7,9 @@
 
 namespace dsat::host {
 
+// The strategies that the file offers.
+std::vector<PluginInfo> described(const std::filesystem::path& file);
+
 CheckOutcome check_file(const CheckContext& context);
 CheckOutcome check_dependencies(const CheckContext& context);
 CheckOutcome check_loading(const CheckContext& context);

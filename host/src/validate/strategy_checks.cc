@@ -11,6 +11,7 @@
 #include "dsat/random.h"
 #include "plugin/plugin_library.h"
 #include "plugin/profile_check.h"
+#include "validate/apart_factory.h"
 #include "validate/practice.h"
 
 namespace dsat::host {
@@ -26,7 +27,7 @@ CheckOutcome failed(std::string reason) { return {CheckStatus::failed, std::move
 CheckOutcome warned(std::string reason) { return {CheckStatus::warned, std::move(reason), ""}; }
 
 const dsat_factory& factory_of(const CheckContext& context) {
-  return *context.plugin.library->factory(context.plugin.kind);
+  return context.plugin.library ? *context.plugin.library->factory(context.plugin.kind) : apart_factory(context.plugin);
 }
 
 // An invented study. Throws an error of the strategy.

@@ -65,7 +65,7 @@ class Validation {
     std::string doing, printed;
     int lines = 0;
     try {
-      PluginProcess process(processes_, [&](const std::string& line) { ++lines, printed = line; });
+      PluginProcess process(processes_, {}, [&](const std::string& line) { ++lines, printed = line; });
       Json request{{"call", "check"}, {"check", check.name}, {"file", file_.string()}, {"host_options", host_options_}};
       if (plugin != nullptr) request["id"] = plugin->id, request["kind"] = static_cast<int>(plugin->kind);
       Json answer;

@@ -5,7 +5,8 @@ A DeepSpeed script needs none of them, because the engine follows the protocol. 
 script from Determined (`get_ds_config_from_hparams`, `get_hf_args_with_overwrites`, `overwrite_deepspeed_config`). The
 package never imports torch itself.
 
-`tune` is the other side: it runs dsat-host on a training command and returns the study.
+`tune` is the other side: it runs dsat-host on a training command and returns the study. `Searcher` is what a searcher in
+Python derives from.
 """
 from typing import TYPE_CHECKING, Any
 
@@ -19,22 +20,32 @@ from ._timer import StepTimer
 from ._trial import Trial, current_trial
 
 if TYPE_CHECKING:
+    from ._searcher import Exit, Option, Result, Searcher, Space
     from ._study import Study, tune
 
 __version__ = "0.1.0"
 
 
+_LATER = {"Study": "_study", "tune": "_study", "Exit": "_searcher", "Option": "_searcher", "Result": "_searcher",
+          "Searcher": "_searcher", "Space": "_searcher"}
+
+
 def __getattr__(name: str) -> Any:
-    """What tunes is loaded when it is used: a training script does without it."""
-    if name not in ("Study", "tune"):
+    """What searches and tunes is loaded when it is used: a training script does without it."""
+    if name not in _LATER:
         raise AttributeError(f"module 'dsat' has no attribute {name!r}")
-    from . import _study
-    return getattr(_study, name)
+    import importlib
+    return getattr(importlib.import_module("." + _LATER[name], __name__), name)
 
 
 __all__ = [
     "DeviceMemory",
     "Error",
+    "Exit",
+    "Option",
+    "Result",
+    "Searcher",
+    "Space",
     "StepTimer",
     "Study",
     "Trial",

@@ -32,8 +32,15 @@ struct PluginInfo {
 // Where bare names are looked up: $DSAT_PLUGIN_PATH, <folder of this program>/plugins, <libdir>/dsat/plugins.
 std::vector<std::filesystem::path> plugin_search_path();
 
-// A path (with a slash) stays as it is; a bare name becomes lib<name>.so on the search path.
+// A path (with a slash, or the name of a Python file) stays as it is; a bare name becomes lib<name>.so on the search
+// path.
 Result<std::filesystem::path> find_plugin(const std::string& name_or_path);
+
+// A searcher in Python (docs/writing-a-searcher.md) always runs in a process of its own.
+bool is_python_plugin(const std::filesystem::path& file);
+
+// The text by which find_strategy finds this strategy again: its file, for Python with its class: "my.py:MySearch".
+std::string address_of(const PluginInfo& plugin);
 
 // Does this file come with dsat? Such a plugin runs in this process unless Isolation::process is set.
 bool is_bundled_plugin(const std::filesystem::path& file);
@@ -42,8 +49,8 @@ bool is_bundled_plugin(const std::filesystem::path& file);
 Result<std::vector<PluginInfo>> describe_plugin(const std::filesystem::path& file,
                                                 const PluginProcesses& processes = PluginProcesses());
 
-// The strategy of this kind in the library. If there are several, the strategy with the file's name (lib<name>.so),
-// else an error that names all.
+// The strategy of this kind in the library. If there are several, the strategy with the file's name (lib<name>.so), or
+// with the name after a Python file and a colon, else an error that names all.
 Result<PluginInfo> find_strategy(const std::string& name_or_path, PluginKind kind,
                                  const PluginProcesses& processes = PluginProcesses());
 
