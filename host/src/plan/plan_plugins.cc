@@ -25,7 +25,8 @@ void load_plugin(StrategyPlan& plan, const PluginProcesses& processes, bool acce
   const PluginInfo then = plan.plugin;
   const std::string file = then.file.string();
   const bool searches = then.kind == PluginKind::searcher;
-  const std::string other_way = searches ? fmt::format(", or resume with --searcher {} as a new searcher", address_of(then)) : "";
+  const std::string other_way =
+      searches ? fmt::format(", or resume with --searcher {} as a new searcher", address_of(then)) : "";
   const std::string now = sha256_of_file(then.file);
   if (now.empty()) {
     throw Error(fmt::format("plugin {}: no such file, or it cannot be read; restore it{}", file,

@@ -143,8 +143,9 @@ Json IsolatedStrategy::await_answer(const Json& request, const std::optional<std
 }
 
 void IsolatedStrategy::start() {
-  process_ = std::make_unique<PluginProcess>(
-      settings_, plugin_.file, [this](const std::string& line) { log(1, fmt::format("{} printed: {}", plugin_.name, line)); });
+  process_ = std::make_unique<PluginProcess>(settings_, plugin_.file, [this](const std::string& line) {
+    log(1, fmt::format("{} printed: {}", plugin_.name, line));
+  });
   const Json answer = await_answer({{"call", "create"},
                                     {"file", plugin_.file.string()},
                                     {"kind", static_cast<int>(plugin_.kind)},
@@ -270,6 +271,9 @@ std::vector<PluginInfo> describe_apart(const std::filesystem::path& file, const 
   } catch (const Json::exception&) {
     throw Error(DSAT_INTERNAL,
                 fmt::format("plugin {}: a process that loads it has sent no description", file.string()));
+  } catch (const Error& error) {
+    if (error.code() != DSAT_DATA_LOSS) throw;
+    throw Error(DSAT_INTERNAL, fmt::format("plugin {}: {}", file.string(), error.what()));
   }
   for (PluginInfo& plugin : plugins) plugin.file = file;
   return plugins;

@@ -107,7 +107,8 @@ std::vector<fs::path> bundled_folders() {
 }
 
 bool runs_apart(const fs::path& file, Isolation isolation) {
-  return isolation == Isolation::process || is_python_plugin(file) || (isolation == Isolation::automatic && !is_bundled_plugin(file));
+  return isolation == Isolation::process || is_python_plugin(file) ||
+         (isolation == Isolation::automatic && !is_bundled_plugin(file));
 }
 
 // A separate process loads the plugin first, so that a crash during loading does not end this process.
@@ -150,8 +151,8 @@ PluginInfo strategy_of(const fs::path& file, const std::string& name, PluginKind
   const std::string what_to_do = is_python_plugin(file)
                                      ? fmt::format("name one: {}:{}", file.string(), names.front())
                                      : "make a library of each, or name the library after the one to use";
-  throw Error(fmt::format("plugin {}: offers several of its kind ({}); {}", file.string(), fmt::join(names, ", "),
-                          what_to_do));
+  throw Error(
+      fmt::format("plugin {}: offers several of its kind ({}); {}", file.string(), fmt::join(names, ", "), what_to_do));
 }
 
 Json parse_options(const PluginInfo& plugin, const Json& texts_by_name) {

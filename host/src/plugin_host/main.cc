@@ -1,6 +1,6 @@
-// dsat-plugin-host HOST_PID MEMORY_BYTES FILE: the process in which the plugin FILE runs. Descriptor 3 is its connection
-// to the host. It ends when the connection ends, and is killed when the host's thread that started it ends. For a plugin
-// in Python it becomes Python's interpreter, which answers the same messages (sdk/python/dsat/_serve.py).
+// dsat-plugin-host HOST_PID MEMORY_BYTES FILE: the process in which the plugin FILE runs. Descriptor 3 is its
+// connection to the host. It ends when the connection ends, and is killed when the host's thread that started it ends.
+// For a plugin in Python it becomes Python's interpreter, which answers the same messages (sdk/python/dsat/_serve.py).
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>

@@ -14,7 +14,7 @@ namespace {
 PluginInfo g_plugin;
 
 struct ApartStrategy {
-  dsat_strategy interface{};
+  dsat_strategy interface {};
   const dsat_host* host = nullptr;
   Json options;
   std::unique_ptr<Strategy> inner;
@@ -142,8 +142,14 @@ dsat_status create(const char*, const dsat_host* host, dsat_str options, dsat_st
     apart->inner = IsolatedStrategy::create(g_plugin, Json::parse(dsat::detail::view(options)), kSeed,
                                             PluginProcesses(), log, kNoRestart);
     const bool saves = apart->inner->can_save();
-    apart->interface = {sizeof(dsat_strategy), 0, apart.get(), &start, saves ? &restore : nullptr, &on_result,
-                        &on_trial_exited, saves ? &save : nullptr,
+    apart->interface = {sizeof(dsat_strategy),
+                        0,
+                        apart.get(),
+                        &start,
+                        saves ? &restore : nullptr,
+                        &on_result,
+                        &on_trial_exited,
+                        saves ? &save : nullptr,
                         [](dsat_strategy* strategy) noexcept { delete &self(strategy); }};
     *out = &apart.release()->interface;
   });
@@ -153,8 +159,8 @@ const dsat_descriptor* descriptor(uint32_t) noexcept {
   static dsat_descriptor described;
   static std::string options;
   options = g_plugin.options.dump();
-  described = {sizeof(dsat_descriptor), g_plugin.state_version, g_plugin.id.c_str(), g_plugin.name.c_str(),
-               g_plugin.version.c_str(), g_plugin.summary.c_str(), options.c_str(), nullptr};
+  described = {sizeof(dsat_descriptor),  g_plugin.state_version,   g_plugin.id.c_str(), g_plugin.name.c_str(),
+               g_plugin.version.c_str(), g_plugin.summary.c_str(), options.c_str(),     nullptr};
   return &described;
 }
 

@@ -192,7 +192,7 @@ class Server:
         if self._kinds is None:
             self._kinds = searchers(load(self._file))
         if not self._kinds:
-            raise Error(f"{self._file} defines no class that derives from dsat.Searcher")
+            raise Error("it defines no class that derives from dsat.Searcher")
         return self._kinds
 
     def run(self) -> None:
@@ -205,14 +205,16 @@ class Server:
             except Exception as error:  # SystemExit ends the process, as exit() does in every plugin
                 self._host.end()
                 code = INVALID_ARGUMENT if request["call"] == "create" and isinstance(error, ValueError) else INTERNAL
-                self._connection.send({"error": self.prefix(request) + where(error, self._file), "code": code})
+                self._connection.send({"error": self.message(request, where(error, self._file)), "code": code})
 
-    def prefix(self, request: Json) -> str:
+    def message(self, request: Json, text: str) -> str:
         name = self._made[0] if self._made else request.get("id", "").rpartition(".")[2]
         call = request["call"]
         if call == "event":
             call = {"start": "start", "result": "on_result", "exited": "on_trial_exited"}[request["event"]["event"]]
-        return f"plugin {name}: {call}: " if name else f"plugin {self._file}: "
+        if name:
+            return f"plugin {name}: {call}: {text}"
+        return "plugin " + (text if text.startswith(self._file) else f"{self._file}: {text}")
 
     def answer(self, request: Json) -> None:
         call = request["call"]
