@@ -91,7 +91,7 @@ class PythonSearcher(HostTest):
 
     def run_searcher(self, *options, searcher="mine.py", run="run"):
         words = [HOST, *SIMULATION, "--searcher", searcher, "--output-dir", run, "--finals", 0, *options]
-        return subprocess.run([str(word) for word in words], cwd=self.dir, capture_output=True, text=True, timeout=120)
+        return subprocess.run([str(word) for word in words], cwd=self.dir, capture_output=True, text=True)
 
     def test_it_decides_as_every_searcher(self):
         self.write(source())
@@ -182,10 +182,10 @@ class PythonSearcher(HostTest):
 
     def test_validate_knows_it(self):
         result = subprocess.run([HOST, "validate", str(EXAMPLES / "random_search.py"), "--json"], capture_output=True,
-                                text=True, timeout=120)
+                                text=True)
         self.assert_ok(result)
         self.assertEqual(json.loads(result.stdout)["summary"]["passed"], 13)
         self.write(source("ask", PARTS["ask"].replace("+ self.asked", "+ int(time.monotonic_ns() % 97)")))
-        result = subprocess.run([HOST, "validate", "mine.py"], cwd=self.dir, capture_output=True, text=True, timeout=120)
+        result = subprocess.run([HOST, "validate", "mine.py"], cwd=self.dir, capture_output=True, text=True)
         self.assertEqual(result.returncode, 1)
         self.assertTrue(re.search(r"failed +determinism of Mine", result.stdout), result.stdout)

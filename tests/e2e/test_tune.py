@@ -109,7 +109,8 @@ class Tune(HostTest):
         long = {**OPTIONS, "max_trials": 200}
         script = ("import os, signal, sys, dsat\n"
                   "def stop(event):\n"
-                  "    if event['event'] == 'ended' and event['trial']['id'] == 2: os.kill(os.getpid(), signal.SIGINT)\n"
+                  "    if event['event'] == 'ended' and event['trial']['id'] == 2:\n"
+                  "        os.kill(os.getpid(), signal.SIGINT)\n"
                   f"study = dsat.tune({self.command()!r}, host={HOST!r}, on_event=stop, output_dir='run', **{long!r})\n"
                   "print(study.status)\n")
         done = subprocess.run([sys.executable, "-c", script], cwd=self.dir, capture_output=True, text=True, timeout=240,
