@@ -21,7 +21,8 @@ PARTS = {
     "exited": "def on_trial_exited(self, exit): self.ask()",
     "ask": ("def ask(self):\n    if self.asked == 10: return self.finish('ten')\n    self.asked += 1\n"
             "    axes = self.space.axes(2)\n"
-            "    self.create_trial(self.space.overrides(2, self.option['first'] + self.asked, [v[0] for _, v in axes]))"),
+            "    first = [v[0] for _, v in axes]\n"
+            "    self.create_trial(self.space.overrides(2, self.option['first'] + self.asked, first))"),
     "state": "",
 }
 # name: (part, its text, whether a study was begun, what the message says)
@@ -36,10 +37,11 @@ DEFECTS = {
     "option name": ("options", "options = [dsat.Option('First one', 1, 'help')]", False, "kebab-case"),
     "option bounds": ("options", "options = [dsat.Option('first', 9, 'help', max=8)]", False, "above its max"),
     "create raises": ("state", "def __init__(self, *a): raise KeyError('x')", False, "create: .*KeyError"),
-    "create refuses": ("state", "def __init__(self, *a): raise dsat.Error('give a larger one')", False, "give a larger one"),
+    "create refuses": ("state", "def __init__(self, *a): raise dsat.Error('a larger one')", False, "a larger one"),
     "create exits": ("state", "def __init__(self, *a): os._exit(3)", False, "exit status 3"),
     "wishes": ("state", "study = {'zero_stages': [7]}", False, "zero_stages"),
-    "start raises": ("start", "def start(self, study): raise ValueError('no')", True, r"start: .*mine\.py:\d+: ValueError: no"),
+    "start raises": ("start", "def start(self, study): raise ValueError('no')", True,
+                     r"start: .*mine\.py:\d+: ValueError: no"),
     "no start": ("start", "", True, r"write start\(self, study\)"),
     "no exited": ("exited", "", True, r"write on_trial_exited\(self, exit\)"),
     "start of the wrong shape": ("start", "def start(self): pass", True, "TypeError"),
@@ -52,15 +54,17 @@ DEFECTS = {
     "sleeps": ("exited", "def on_trial_exited(self, exit): time.sleep(60)", True, "--plugin-timeout"),
     "closes the connection": ("exited", "def on_trial_exited(self, exit): os.close(3)", True, "its process|OSError"),
     "closes all": ("exited", "def on_trial_exited(self, exit): os.closerange(0, 99)", True, "its process|OSError"),
-    "writes to the connection": ("exited", "def on_trial_exited(self, exit): os.write(3, b'nonsense' * 9)", True, "message"),
+    "writes to the connection": ("exited", "def on_trial_exited(self, exit): os.write(3, b'n' * 99)", True, "message"),
     "a NaN": ("ask", "def ask(self): self.create_trial({'a': float('nan')})", True, "create_trial: overrides"),
     "no JSON": ("ask", "def ask(self): self.create_trial({'a': object()})", True, "create_trial: overrides"),
     "overrides are none": ("ask", "def ask(self): self.create_trial(None)", True, "give a dictionary"),
-    "overrides in a circle": ("ask", "def ask(self):\n    a = {}\n    a['a'] = a\n    self.create_trial(a)", True, "overrides"),
+    "overrides in a circle": ("ask", "def ask(self):\n    a = {}\n    a['a'] = a\n    self.create_trial(a)", True,
+                              "overrides"),
     "a parent that is none": ("ask", "def ask(self): self.create_trial({}, parent=99)", True, "no trial 99"),
     "stops a trial that is none": ("ask", "def ask(self): self.stop_trial(-1)", True, "no trial -1"),
     "best is none": ("ask", "def ask(self): self.finish('x', best='b')", True, "no trial 'b'"),
-    "asks after finish": ("ask", "def ask(self):\n    self.finish('x')\n    self.create_trial({})", True, "after finish"),
+    "asks after finish": ("ask", "def ask(self):\n    self.finish('x')\n    self.create_trial({})", True,
+                          "after finish"),
     "asks without end": ("ask", "def ask(self):\n    while True: self.stop_trial(0)", True, "more than 10000 requests"),
     "asks from a thread": ("ask", "def ask(self):\n    def other():\n        try: self.create_trial({})\n"
                            "        except dsat.Error as error: self.seen = error\n"
@@ -92,6 +96,9 @@ class PythonSearcher(HostTest):
     def run_searcher(self, *options, searcher="mine.py", run="run"):
         words = [HOST, *SIMULATION, "--searcher", searcher, "--output-dir", run, "--finals", 0, *options]
         return subprocess.run([str(word) for word in words], cwd=self.dir, capture_output=True, text=True)
+
+    def resume(self):
+        return subprocess.run([HOST, "resume", "run", "--max-trials", "8"], cwd=self.dir, capture_output=True, text=True)
 
     def test_it_decides_as_every_searcher(self):
         self.write(source())
@@ -135,7 +142,7 @@ class PythonSearcher(HostTest):
         self.write(source())
         self.assert_ok(self.run_searcher("--max-trials", 5), 0)
         self.write(source() + "# changed\n")
-        result = subprocess.run([HOST, "resume", "run", "--max-trials", "8"], cwd=self.dir, capture_output=True, text=True)
+        result = self.resume()
         self.assertEqual(result.returncode, 2)
         self.assertIn("has changed", result.stderr)
 
@@ -147,7 +154,7 @@ class PythonSearcher(HostTest):
         result = self.run_searcher(searcher="mine.py:Third")
         self.assertIn("no searcher Third; it has Mine, Second", result.stderr)
         self.assert_ok(self.run_searcher("--max-trials", 6, searcher="mine.py:Second"))
-        resumed = subprocess.run([HOST, "resume", "run", "--max-trials", "8"], cwd=self.dir, capture_output=True, text=True)
+        resumed = self.resume()
         self.assert_ok(resumed)
 
     def test_without_python_it_says_so(self):
