@@ -98,7 +98,8 @@ class PythonSearcher(HostTest):
         return subprocess.run([str(word) for word in words], cwd=self.dir, capture_output=True, text=True)
 
     def resume(self):
-        return subprocess.run([HOST, "resume", "run", "--max-trials", "8"], cwd=self.dir, capture_output=True, text=True)
+        words = [HOST, "resume", "run", "--max-trials", "8"]
+        return subprocess.run(words, cwd=self.dir, capture_output=True, text=True)
 
     def test_it_decides_as_every_searcher(self):
         self.write(source())
