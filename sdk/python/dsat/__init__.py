@@ -5,8 +5,8 @@ A DeepSpeed script needs none of them, because the engine follows the protocol. 
 script from Determined (`get_ds_config_from_hparams`, `get_hf_args_with_overwrites`, `overwrite_deepspeed_config`). The
 package never imports torch itself.
 
-`tune` is the other side: it runs dsat-host on a training command and returns the study. `Searcher` is what a searcher in
-Python derives from.
+`tune` is the other side: it runs dsat-host on a training command and returns the study. `Searcher` is what a searcher
+in Python derives from.
 """
 from typing import TYPE_CHECKING, Any
 

@@ -25,7 +25,7 @@ def find_host(host: Union[str, "os.PathLike[str]", None] = None) -> str:
     if named:
         found = shutil.which(os.fspath(named))
         if found is None:
-            raise Error(f"dsat-host: {os.fspath(named)} is no program that can be run: name another by `host` or DSAT_HOST")
+            raise Error(f"{os.fspath(named)} is no program that can be run: name another by `host` or DSAT_HOST")
         return found
     for path in _candidates():
         if path.is_file() and os.access(path, os.X_OK):

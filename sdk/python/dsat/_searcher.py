@@ -86,8 +86,8 @@ class Space:
 class Searcher:
     """A searcher. `dsat-host --searcher my.py:MySearch` runs it in a process of its own, by the rules of all searchers.
 
-    Write `start`, `on_result` and `on_trial_exited`; and both or neither of `save` and `restore`, without which a resumed
-    study hands over its events again. It has to answer equal events equally: draw from `self.random`, not from the time.
+    Write `start`, `on_result` and `on_trial_exited`; and both or neither of `save` and `restore`, without which a
+    resumed study hands over its events again. It has to answer equal events equally: draw from `self.random`.
     """
 
     version = "1.0.0"
