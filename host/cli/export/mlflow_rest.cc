@@ -2,16 +2,17 @@
 // documented limits (1,000 items, at most 100 of them parameters). MLFLOW_TRACKING_TOKEN, or _USERNAME and _PASSWORD,
 // sign in.
 #include <fmt/format.h>
-#include <httplib.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "dsat/base/secrets.h"
 #include "dsat/config/json.h"
 #include "dsat/error.h"
 #include "export/flat_study.h"
 #include "export/formats.h"
+#include "export/http_client.h"
 #include "export/mlflow_run.h"
 #include "terminal/console.h"
 
@@ -23,39 +24,24 @@ constexpr const char* kApi = "/api/2.0/mlflow/";
 class MlflowServer {
  public:
   explicit MlflowServer(const std::string& uri) : uri_(uri) {
-    const size_t scheme = uri.find("://");
     if (uri.rfind("http://", 0) != 0 && uri.rfind("https://", 0) != 0) {
-      throw Error(fmt::format("--mlflow-uri is '{}': give http://HOST:PORT or https://HOST:PORT", one_line(uri)));
+      throw Error(fmt::format("--mlflow-uri is '{}': give http://HOST:PORT or https://HOST:PORT", shown()));
     }
-    const size_t path = uri.find('/', scheme + 3);
-    client_ = std::make_unique<httplib::Client>(uri.substr(0, path));
-    if (!client_->is_valid()) throw Error(fmt::format("--mlflow-uri is '{}': this is not an address", one_line(uri)));
-    prefix_ = path == std::string::npos ? "" : uri.substr(path);
-    while (!prefix_.empty() && prefix_.back() == '/') prefix_.pop_back();
-    client_->set_connection_timeout(5);
-    client_->set_read_timeout(30);
-    client_->set_write_timeout(30);
-    sign_in();
+    const std::optional<Site> site = site_of(uri);
+    if (!site) throw Error(fmt::format("--mlflow-uri is '{}': this is not an address", shown()));
+    site_ = *site;
   }
 
   Json post(const std::string& what, const Json& body) {
-    httplib::Request request;
-    request.method = "POST";
-    request.path = path_of(what);
-    request.set_header("Content-Type", "application/json");
-    request.body = config::text_of(body);
-    return answer(what, send(std::move(request)));
+    HttpRequest request{"POST", target_of(what), config::text_of(body), {{"Content-Type", "application/json"}}};
+    return answer(what, ask(std::move(request)));
   }
 
   // The id of the experiment of that name, which is created if there is none.
   std::string experiment(const std::string& name) {
-    httplib::Request by_name;
-    by_name.method = "GET";
-    by_name.path = httplib::append_query_params(path_of("experiments/get-by-name"), {{"experiment_name", name}});
-    const auto found = send(std::move(by_name));
-    if (found && found->status == 200) {
-      return text_at(answer("experiments/get-by-name", found), {"experiment", "experiment_id"});
-    }
+    const std::string what = "experiments/get-by-name";
+    const HttpAnswer found = ask({"GET", target_of(what) + "?experiment_name=" + query_text(name), "", {}});
+    if (found.status == kOk) return text_at(answer(what, found), {"experiment", "experiment_id"});
     return text_at(post("experiments/create", {{"name", name}}), {"experiment_id"});
   }
 
@@ -66,54 +52,38 @@ class MlflowServer {
   }
 
  private:
-  std::string shown() const { return one_line(mask_secrets(uri_)); }
-  std::string path_of(const std::string& what) const { return prefix_ + kApi + what; }
+  static constexpr unsigned kOk = 200;
+  static constexpr size_t kMostBytes = size_t{4} << 20;  // an answer of MLflow's has a few hundred bytes
 
-  void sign_in() {
+  std::string shown() const { return one_line(mask_secrets(uri_)); }
+  std::string target_of(const std::string& what) const { return site_.path + kApi + what; }
+
+  HttpAnswer ask(HttpRequest request) const {
     const char* token = std::getenv("MLFLOW_TRACKING_TOKEN");
     const char* user = std::getenv("MLFLOW_TRACKING_USERNAME");
     const char* password = std::getenv("MLFLOW_TRACKING_PASSWORD");
     if (token != nullptr) {
-      client_->set_bearer_token_auth(token);
+      request.headers.emplace_back("Authorization", std::string("Bearer ") + token);
     } else if (user != nullptr) {
-      client_->set_basic_auth(user, password == nullptr ? "" : password);
+      const std::string pair = fmt::format("{}:{}", user, password == nullptr ? "" : password);
+      request.headers.emplace_back("Authorization", "Basic " + base64_of(pair));
+    }
+    try {
+      return send(site_, request, kMostBytes);
+    } catch (const Error& error) {
+      throw Error(DSAT_INTERNAL, fmt::format("{}: {} (does the server run there?)", shown(), error.what()));
     }
   }
 
-  // An answer of MLflow's has a few hundred bytes. More than kMostBytes is not read.
-  httplib::Result send(httplib::Request request) {
-    constexpr size_t kMostBytes = size_t{4} << 20;
-    std::string body;
-    bool is_too_long = false;
-    request.content_receiver = [&](const char* data, size_t bytes, uint64_t, uint64_t) {
-      is_too_long = body.size() + bytes > kMostBytes;
-      if (!is_too_long) body.append(data, bytes);
-      return !is_too_long;
-    };
-    httplib::Result result = client_->send(request);
-    if (is_too_long) {
-      throw Error(DSAT_INTERNAL, fmt::format("{}: its answer is longer than {} MB: this is no MLflow server", shown(),
-                                             kMostBytes >> 20));
-    }
-    if (result) result->body = std::move(body);
-    return result;
-  }
-
-  Json answer(const std::string& what, const httplib::Result& result) const {
-    if (!result) {
-      throw Error(DSAT_INTERNAL,
-                  fmt::format("{}: {} (does the server run there?)", shown(), to_string(result.error())));
-    }
-    const Json body = Json::parse(result->body, nullptr, false);
-    if (result->status == 200 && body.is_object()) return body;
-    std::string why = body.is_object() ? leaf_text(body.value("message", Json())) : "no JSON";
-    throw Error(DSAT_INTERNAL,
-                fmt::format("{}: {} was answered with status {}: {}", shown(), what, result->status, why));
+  Json answer(const std::string& what, const HttpAnswer& given) const {
+    const Json body = Json::parse(given.body, nullptr, false);
+    if (given.status == kOk && body.is_object()) return body;
+    const std::string why = body.is_object() ? leaf_text(body.value("message", Json())) : "no JSON";
+    throw Error(DSAT_INTERNAL, fmt::format("{}: {} was answered with status {}: {}", shown(), what, given.status, why));
   }
 
   const std::string uri_;
-  std::string prefix_;
-  std::unique_ptr<httplib::Client> client_;
+  Site site_;
 };
 
 Json pairs(const std::vector<std::pair<std::string, std::string>>& list, size_t from, size_t to) {

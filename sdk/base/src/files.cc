@@ -189,11 +189,12 @@ void sync_folder(const fs::path& folder) {
 
 namespace {
 
-// Nobody can guess the name and make a file or a link of it first.
+// Nobody can guess the name and make a file or a link of it first. A long name is cut, since a file system takes 255
+// bytes.
 fs::path temporary_beside(const fs::path& file) {
   uint64_t random = 0;
   if (::getrandom(&random, sizeof random, 0) != sizeof random) fail("write", file.string(), errno);
-  return file.parent_path() / fmt::format(".{}.{:016x}.tmp", file.filename().string(), random);
+  return file.parent_path() / fmt::format(".{}.{:016x}.tmp", file.filename().string().substr(0, 200), random);
 }
 
 }  // namespace

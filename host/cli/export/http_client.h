@@ -1,0 +1,46 @@
+// One HTTP request to a server that a user names, over TLS for https.
+//
+// Threading: any thread; blocks for at most the time limits. Errors: dsat::Error, INTERNAL: one line without the
+// address, which may hold a password ("cannot connect: Connection refused").
+#ifndef DSAT_CLI_EXPORT_HTTP_CLIENT_H_
+#define DSAT_CLI_EXPORT_HTTP_CLIENT_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace dsat::cli {
+
+struct Site {
+  bool tls = false;
+  std::string host, port;
+  std::string path;  // without a slash at its end
+};
+
+// The parts of "http://HOST:PORT/PATH", also with [IPV6]; nullopt: this is not such an address.
+std::optional<Site> site_of(const std::string& uri);
+
+struct HttpRequest {
+  std::string method, target, body;
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+struct HttpAnswer {
+  unsigned status = 0;
+  std::string body;
+};
+
+// A longer answer than `most_bytes` is an error and is not read.
+HttpAnswer send(const Site& site, const HttpRequest& request, size_t most_bytes);
+
+// Text as a part of a query: all but letters, digits and -._~ as %XX.
+std::string query_text(const std::string& text);
+
+// "user:password" for a header of basic authorization.
+std::string base64_of(const std::string& text);
+
+}  // namespace dsat::cli
+
+#endif  // DSAT_CLI_EXPORT_HTTP_CLIENT_H_
