@@ -215,17 +215,14 @@ Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
   return shortage;
 }
 
-// A script that resumes from a checkpoint is beyond the window's start at its first step. If only every tenth step is
-// printed, the tenth step shows nothing.
+// A script that resumes from a checkpoint is beyond the window's start at its first step. A trial prints every step.
 bool goes_on_from_checkpoint(const RunFacts& facts, const Printed& printed) {
   if (facts.model_info) return false;
-  const double latest_first_step =
-      std::max<double>(facts.start_profile_step, config::number_at(facts.config, "steps_per_print").value_or(0));
   const std::vector<TrialLog>& logs = printed.logs.logs;
-  return std::any_of(logs.begin(), logs.end(), [latest_first_step](const TrialLog& log) {
+  return std::any_of(logs.begin(), logs.end(), [&facts](const TrialLog& log) {
     if (log.is_cut) return false;
     const StepLog steps = read_step_log(log.lines, false);
-    return !steps.steps.empty() && steps.steps.begin()->first > latest_first_step;
+    return !steps.steps.empty() && steps.steps.begin()->first > facts.start_profile_step;
   });
 }
 

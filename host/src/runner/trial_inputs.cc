@@ -63,10 +63,10 @@ std::vector<std::pair<std::string, fs::path>> own_swap_folders(const Json& confi
 Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
   Json config = spec.config;
   if (asks_for_flops_report(config)) config["flops_profiler"]["output_file"] = (trial_dir / kFlopsReportFile).string();
-  // A line is printed for every step (step_log.h), unless the user has set the keys. DeepSpeed before 0.19.3 ignores
-  // the second.
-  if (!config.contains("steps_per_print")) config["steps_per_print"] = 1;
-  if (!config.contains("log_level")) config["log_level"] = "info";
+  // A line is printed for every step (step_log.h), whatever the user's file says. DeepSpeed before 0.19.3 ignores the
+  // second key.
+  config["steps_per_print"] = 1;
+  if (config.value("log_level", Json()) != "debug") config["log_level"] = "info";
   config::train_at_full_difficulty(config);  // a trial's few steps must need as much as the last steps
   begin_at_a_low_loss_scale(config);         // a trial's few steps must do the same as later steps
   for (const auto& [key, folder] : own_swap_folders(config, trial_dir)) config::set(config, key, folder.string());

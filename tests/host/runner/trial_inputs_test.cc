@@ -38,9 +38,17 @@ TEST(TrialConfig, AsksForModelInformationOnlyInThatRun) {
   EXPECT_EQ(section["model_info_path"], "/t/3/model_info.json");
   wanted.config = Json::parse(R"({"autotuning": null})");
   EXPECT_EQ(trial_config(wanted, "/t/3", {})["autotuning"]["enabled"], true);
-  EXPECT_EQ(trial_config(wanted, "/t/3", {})["steps_per_print"], 1) << "every step is worth a line";
-  wanted.config["steps_per_print"] = 10;
-  EXPECT_EQ(trial_config(wanted, "/t/3", {})["steps_per_print"], 10) << "what the user has set stays";
+}
+
+// Without a line for each step there is no wall_throughput, and no median.
+TEST(TrialConfig, EveryStepIsPrintedWhateverTheFileSays) {
+  for (const char* text : {"{}", R"({"steps_per_print": 10, "log_level": "warning"})",
+                           R"({"steps_per_print": "auto", "log_level": null})", R"({"steps_per_print": 0})"}) {
+    const Json config = trial_config(spec(Json::parse(text)), "/t/3", {});
+    EXPECT_EQ(config["steps_per_print"], 1) << text;
+    EXPECT_EQ(config["log_level"], "info") << text;
+  }
+  EXPECT_EQ(trial_config(spec({{"log_level", "debug"}}), "/t/3", {})["log_level"], "debug") << "it prints more";
 }
 
 TEST(TrialConfig, ACurriculumHasItsFullDifficulty) {
