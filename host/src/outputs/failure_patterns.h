@@ -10,9 +10,10 @@
 namespace dsat::host {
 
 enum class LineMeaning {
-  nothing,         // looks like a shortage of memory but is none; cancels the next two
+  nothing,         // looks like a shortage of memory but is none
   device_memory,   // out of memory on the device
   host_memory,     // out of memory on the machine
+  pinned_memory,   // out of the machine's memory that devices read directly: it does not grow with the batch
   address_in_use,  // another program has the rendezvous port
   killed,          // a process was ended by SIGKILL
   peer_lost,       // this rank failed because another rank had failed
@@ -36,7 +37,7 @@ struct FailurePattern {
   const char* source;  // the tool that writes the text
 };
 
-// A line has the meanings of all rows that match it.
+// A line has the meanings of all rows that match it, but of the first four only that of the first such row.
 const std::vector<FailurePattern>& failure_patterns();
 
 // Regular expressions for what launchers and loggers write before a line: a rank, a time, a level. All of them are

@@ -46,22 +46,29 @@ bool fits_row(const Row& row, std::string_view line) {
   return row.regex == nullptr || RE2::PartialMatch(re2_view(without_prefixes(line)), *row.regex);
 }
 
+bool is_of_memory(LineMeaning meaning) { return meaning <= LineMeaning::pinned_memory; }
+
 // Recognises the lines of a traceback between its frames: the script's source, and the marks below it.
 class QuotedSource {
  public:
+  // Whether the innermost frame so far asks for pinned memory.
+  bool pins() const { return pins_; }
   bool holds(std::string_view raw) {
-    if (!in_frame_ && raw.find("File \"") == std::string_view::npos) return false;
+    if (!in_frame_ && raw.find("File \"") == std::string_view::npos) return pins_ = false;
     const std::string_view line = without_prefixes(raw);
     const size_t indent = std::min(line.find_first_not_of(' '), line.size());
     const bool is_frame = line.substr(indent, 6) == "File \"" && line.find("\", line ") != std::string_view::npos;
     const bool quoted = in_frame_ && indent > frame_indent_;
     in_frame_ = is_frame || quoted;
     if (is_frame) frame_indent_ = indent;
+    if (in_frame_) pins_ = (quoted && pins_) || (has(line, "pin_memory") && !has(line, "pin_memory=False"));
     return quoted;
   }
 
  private:
-  bool in_frame_ = false;
+  static bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+  bool in_frame_ = false, pins_ = false;
   size_t frame_indent_ = 0;
 };
 
@@ -142,7 +149,14 @@ std::vector<Meanings> LineReader::read(const std::vector<std::string>& lines, Lo
     Meanings& meanings = all.emplace_back();
     if (source.holds(line)) continue;
     for (const Row& row : rows()) {
-      if (is_looked_for_in(row.pattern->where, stream) && fits_row(row, line)) meanings.add(row.pattern->meaning);
+      const LineMeaning meaning = row.pattern->meaning;
+      if (is_of_memory(meaning) && meanings.is_about_memory()) continue;
+      if (is_looked_for_in(row.pattern->where, stream) && fits_row(row, line)) meanings.add(meaning);
+    }
+    // CUDA has one error for both memories. Only torch's message of a device says how much was wanted.
+    if (source.pins() && meanings.has(LineMeaning::device_memory) && line.find("ried to allocate") == line.npos) {
+      meanings = {};
+      meanings.add(LineMeaning::pinned_memory);
     }
     if (fits_own_pattern(line)) {
       meanings = {};

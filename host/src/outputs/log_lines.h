@@ -29,8 +29,10 @@ class Meanings {
   void add(LineMeaning meaning) { bits_ |= bit(meaning); }
   bool has(LineMeaning meaning) const { return (bits_ & bit(meaning)) != 0; }
   bool reports_out_of_memory() const {
-    return !has(LineMeaning::nothing) && (has(LineMeaning::device_memory) || has(LineMeaning::host_memory));
+    return has(LineMeaning::device_memory) || has(LineMeaning::host_memory) || has(LineMeaning::pinned_memory);
   }
+  // Whether a row has decided what the line says about memory.
+  bool is_about_memory() const { return has(LineMeaning::nothing) || reports_out_of_memory(); }
 
  private:
   static unsigned bit(LineMeaning meaning) { return 1u << static_cast<unsigned>(meaning); }

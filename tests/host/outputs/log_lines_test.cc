@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <sstream>
 
@@ -20,7 +21,7 @@ using ::testing::StartsWith;
 
 struct LogText {
   std::string what, text;
-  LogStream stream = LogStream::standard_error;
+  std::vector<LogStream> streams;
   bool is_shortage() const { return what != "none"; }
 };
 
@@ -40,8 +41,10 @@ std::vector<LogText> log_texts() {
   for (std::string line; std::getline(in, line);) {
     if (line.empty() || line[0] == '#') continue;
     const size_t first = line.find(' '), second = line.find(' ', first + 1);
-    LogText text{line.substr(0, first), unescaped(line.substr(second + 1))};
-    if (line.substr(first + 1, second - first - 1) == "stdout") text.stream = LogStream::standard_output;
+    LogText text{line.substr(0, first), unescaped(line.substr(second + 1)), {}};
+    const std::string stream = line.substr(first + 1, second - first - 1);
+    if (stream != "stdout") text.streams.push_back(LogStream::standard_error);
+    if (stream != "stderr") text.streams.push_back(LogStream::standard_output);
     texts.push_back(std::move(text));
   }
   return texts;
@@ -59,12 +62,15 @@ std::string each_line(const std::string& text, const std::string& before, const 
   return out;
 }
 
-// Sizes and ids are other ones; short numbers mean something ("error 2").
+// Sizes and ids are other ones; short numbers mean something ("error 2"), and so do codes ("EL0004").
 std::string with_other_numbers(std::string text) {
+  const std::string error_code = "207001";
   for (size_t i = 0; i < text.size();) {
     const size_t end = std::min(text.find_first_not_of("0123456789.", i), text.size());
     const size_t point = text.find('.', i);
-    const bool is_size = end - i >= 4 || (point > i && point < end && point + 1 < end);
+    const bool is_code = (i > 0 && std::isupper(static_cast<unsigned char>(text[i - 1]))) ||
+                         text.compare(i, error_code.size(), error_code) == 0;
+    const bool is_size = !is_code && (end - i >= 4 || (point > i && point < end && point + 1 < end));
     for (size_t k = i; is_size && k < end; ++k) {
       if (text[k] != '.') text[k] = text[k] == '0' ? '7' : static_cast<char>('1' + ('9' - text[k]));
     }
@@ -96,27 +102,50 @@ std::vector<std::string> variants(const std::string& text) {
 
 TEST(LogLines, KnowsEveryTextAsItIsAndAsItIsHandedOver) {
   const LineReader reader;
-  int shortages = 0, others = 0;
+  int shortages = 0, others = 0, on_both = 0;
   for (const LogText& text : log_texts()) {
     ++(text.is_shortage() ? shortages : others);
+    if (text.streams.size() == 2) ++on_both;
     for (const std::string& variant : variants(text.text)) {
-      EXPECT_EQ(reports_out_of_memory(reader, variant, text.stream), text.is_shortage()) << variant;
+      for (const LogStream stream : text.streams) {
+        EXPECT_EQ(reports_out_of_memory(reader, variant, stream), text.is_shortage()) << variant;
+      }
     }
   }
-  EXPECT_GE(shortages, 63 + 50);
-  EXPECT_GE(others, 26 + 20);
+  EXPECT_GE(shortages, 63 + 50 + 85);
+  EXPECT_GE(others, 26 + 20 + 40);
+  EXPECT_GE(on_both, 120);
 }
 
 TEST(LogLines, TellsTheDevicesMemoryFromTheMachines) {
   const LineReader reader;
-  for (const LogText& text : log_texts()) {
-    if (!text.is_shortage()) continue;
-    bool device = false;
-    for (const Meanings& line : reader.read(printable_lines(text.text), text.stream)) {
-      device = device || line.has(LineMeaning::device_memory);
-    }
-    EXPECT_EQ(device, text.what == "device") << text.text;
-  }
+  const auto what_is = [&](const LogText& text) -> std::string {
+    const std::vector<Meanings> lines = reader.read(printable_lines(text.text), text.streams.front());
+    const auto has = [&](LineMeaning meaning) {
+      return std::any_of(lines.begin(), lines.end(), [&](const Meanings& line) { return line.has(meaning); });
+    };
+    return has(LineMeaning::device_memory)   ? "device"
+           : has(LineMeaning::pinned_memory) ? "pinned"
+           : has(LineMeaning::host_memory)   ? "host"
+                                             : "none";
+  };
+  for (const LogText& text : log_texts()) EXPECT_EQ(what_is(text), text.what) << text.text;
+}
+
+TEST(LogLines, OnlyTheInnermostFrameSaysThatMemoryIsPinned) {
+  const LineReader reader;
+  const auto is_pinned = [&](const std::string& frames, const std::string& message = "CUDA error: out of memory") {
+    const auto lines = reader.read(printable_lines(frames + "RuntimeError: " + message + "\n"), LogStream::both);
+    EXPECT_TRUE(lines.back().reports_out_of_memory()) << frames;
+    return lines.back().has(LineMeaning::pinned_memory);
+  };
+  const std::string pins = "  File \"a.py\", line 3, in pin_memory\n    return x.pin_memory()\n";
+  const std::string other = "  File \"b.py\", line 4, in step\n    y = f(x)\n";
+  EXPECT_TRUE(is_pinned(other + pins));
+  EXPECT_FALSE(is_pinned(pins + other));
+  EXPECT_FALSE(is_pinned(pins + "KeyError: 'x'\n"));
+  EXPECT_FALSE(is_pinned(pins, "CUDA out of memory. Tried to allocate 2.00 GiB")) << "a device's allocator says so";
+  EXPECT_FALSE(is_pinned("  File \"c.py\", line 5, in make\n    torch.empty(8, pin_memory=False)\n"));
 }
 
 TEST(LogLines, AQuotedSourceLineMeansNothingUntilTheQuoteEnds) {
