@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "dsat/base/numbers.h"
@@ -202,11 +203,16 @@ StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
   StepLog log;
   StepNumbers numbers(is_cut);
   SkippedSteps skipped(is_cut);
+  int unrated = 0;  // the step that was printed last and has no rate yet; 0: none
   constexpr double kGiB = 1024.0 * 1024 * 1024, kMostGiB = 1e9;
   for (const std::string& line : lines) {
     if (is_of_another_rank(line)) continue;
     if (contains_text(line, "CurrSamplesPerSec=")) {
-      const int step = static_cast<int>(std::min(value_after(line, "global_step="), 1e9));
+      // To 0.7.7 the line counts micro steps and, to 0.7.6, stands for each of them. The one at the boundary follows
+      // the line of its step.
+      const bool is_numbered = contains_text(line, "global_step=");
+      const int step =
+          is_numbered ? static_cast<int>(std::min(value_after(line, "global_step="), 1e9)) : std::exchange(unrated, 0);
       if (step <= 0) continue;
       numbers.set(step);
       keep_time(line, step, log);
@@ -219,6 +225,7 @@ StepLog read_step_log(const std::vector<std::string>& lines, bool is_cut) {
       numbers.set(step);
       keep_time(line, step, log);
       skipped.read(line, step, log);
+      unrated = step;
     } else if (contains_text(line, "time (ms) |")) {
       const bool old = contains_text(line, " forward: ");
       if (!old && !contains_text(line, " fwd: ")) continue;  // this line is about a micro step or the optimizer

@@ -72,6 +72,26 @@ TEST(StepLog, ReadsTheOldWordsAndRankZeroAlone) {
   EXPECT_DOUBLE_EQ(log.steps.at(1).timers_us(), 35e3);
 }
 
+// Each line counts micro steps; to 0.7.6 each micro step has one. Two micro steps make a step here.
+TEST(StepLog, ReadsTheRatesThatCountMicroSteps) {
+  const auto rate = [](int micro_step, int samples) {
+    return fmt::format(
+        "[2022-11-22 13:33:03,382] [INFO] [timer.py:207:stop] 0/{}, RunningAvgSamplesPerSec=50.3, "
+        "CurrSamplesPerSec={}, MemAllocated=0.3GB, MaxMemAllocated=0.25GB",
+        micro_step, samples);
+  };
+  const auto step = [](int number) { return step_lines(number, 0, "").front(); };
+  const StepLog log = read_step_log({step(1), rate(3, 900), step(2), rate(4, 70), rate(5, 901), step(3), rate(6, 80),
+                                     "[Rank 0] time (ms) | " + timers(1, 2, 3), rate(7, 902)},
+                                    false);
+  ASSERT_EQ(log.steps.size(), 3u);
+  EXPECT_EQ(log.steps.at(1).samples_per_second, 900);
+  EXPECT_EQ(log.steps.at(2).samples_per_second, 70);
+  EXPECT_EQ(log.steps.at(3).samples_per_second, 80);
+  EXPECT_DOUBLE_EQ(log.steps.at(3).timers_us(), 6e3);
+  EXPECT_EQ(log.peak_bytes, uint64_t{1} << 28);
+}
+
 TEST(StepLog, MicroStepsTheOptimizersTimersAndNonsenseAreNoSteps) {
   const StepLog log = read_step_log(
       {"[Rank 0] time (ms) | fwd_microstep: 15.97 | bwd_microstep: 66.58 | step_microstep: 0.03",
