@@ -121,6 +121,24 @@ void settle_accumulation(EngineMetrics& m, double train_batch, double accumulati
   if (m.flops_per_gpu) *m.flops_per_gpu /= accumulation;
 }
 
+// A script may count the samples of a step once for each micro step, or those of one micro step alone. Its throughput
+// then follows from batch and time. If it is too small, that is right only if the time is certainly a whole step's: a
+// script that ignores the accumulation has the same product, and its throughput is true.
+void settle_throughput(EngineMetrics& m, double train_batch, double accumulation, std::vector<std::string>& warnings) {
+  if (accumulation <= 1 || !m.latency || !m.throughput) return;
+  const double right = train_batch * 1e6 / *m.latency;
+  const double one_pass = m.forward.value_or(0) + m.backward.value_or(0) + m.step.value_or(0);
+  const bool is_too_large = near(*m.throughput, right * accumulation);
+  const bool is_too_small = near(*m.throughput * accumulation, right) && near(*m.latency, one_pass * accumulation);
+  if (!is_too_large && !is_too_small) return;
+  warnings.push_back(fmt::format(
+      "throughput {} samples/s is wrong by the factor gradient_accumulation_steps = {}: train_batch_size {} in {} us "
+      "makes {}, which is used",
+      number_text(*m.throughput), number_text(accumulation), number_text(train_batch), number_text(*m.latency),
+      number_text(right)));
+  m.throughput = right;
+}
+
 void cross_check(EngineMetrics& m, double train_batch, std::vector<std::string>& warnings) {
   if (m.latency && !m.throughput) m.throughput = train_batch * 1e6 / *m.latency;
   if (m.throughput && !m.latency) m.latency = train_batch * 1e6 / *m.throughput;
@@ -182,6 +200,7 @@ TrialReport read_metrics(std::string_view text, const std::string& file_name, co
   if (const double train_batch = batch(config::kTrainBatchKey); train_batch > 0) {
     settle_units(m, train_batch);
     if (is_of_engine(report)) settle_accumulation(m, train_batch, batch(config::kAccumulationKey));
+    settle_throughput(m, train_batch, batch(config::kAccumulationKey), out.warnings);
     cross_check(m, train_batch, out.warnings);
   }
   out.metrics = to_metrics(m);

@@ -121,6 +121,20 @@ TEST(ReadMetrics, WarnsOfAnyOtherMismatchAndKeepsTheNumbers) {
   EXPECT_THAT(read({{"latency", 1000.0}, {"throughput", 8100.0}}, config_with(8, 1)).warnings, IsEmpty());
 }
 
+TEST(ReadMetrics, AThroughputThatIsWrongByTheAccumulationFollowsFromBatchAndTime) {
+  const Json too_large{{"latency", 1600.0}, {"throughput", 80000.0}};
+  const TrialReport report = read(too_large, config_with(32, 4));
+  EXPECT_DOUBLE_EQ(report.metrics["throughput"], 20000.0);
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("gradient_accumulation_steps = 4")));
+  Json too_small{{"latency", 1600.0}, {"throughput", 5000.0}, {"forward", 100}, {"backward", 200}, {"step", 100}};
+  EXPECT_DOUBLE_EQ(read(too_small, config_with(32, 4)).metrics["throughput"], 20000.0);
+  // A script that ignores the accumulation trains a quarter of the batch in that time: its throughput is true.
+  too_small["forward"] = 700;
+  EXPECT_DOUBLE_EQ(read(too_small, config_with(32, 4)).metrics["throughput"], 5000.0);
+  EXPECT_THAT(read(too_small, config_with(32, 4)).warnings, ElementsAre(HasSubstr(std::string(kMeasuresElse))));
+  EXPECT_DOUBLE_EQ(read(too_large, config_with(32, 1)).metrics["throughput"], 80000.0);
+}
+
 TEST(ReadMetrics, FillsInTheOtherOfThroughputAndLatency) {
   EXPECT_DOUBLE_EQ(read({{"latency", 1000.0}}, config_with(8, 1)).metrics["throughput"], 8000.0);
   EXPECT_DOUBLE_EQ(read({{"throughput", 8000.0}}, config_with(8, 1)).metrics["latency"], 1000.0);
