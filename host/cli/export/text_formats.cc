@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "dsat/base/utf8.h"
 #include "dsat/config/json.h"
 #include "export/flat_study.h"
 #include "export/formats.h"
@@ -12,7 +13,8 @@
 namespace dsat::cli {
 namespace {
 
-std::string cell(const std::string& text) {
+std::string cell(const std::string& raw) {
+  const std::string text = printable_line(raw);
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
@@ -103,7 +104,7 @@ std::string seconds_of(const TrialRecord& trial) {
 
 std::string line_of(const std::vector<std::string>& cells) {
   std::string line;
-  for (const std::string& text : cells) line += (line.empty() ? "" : ",") + sim::csv_field(text);
+  for (const std::string& text : cells) line += (line.empty() ? "" : ",") + sim::csv_field(printable_line(text));
   return line + "\n";
 }
 

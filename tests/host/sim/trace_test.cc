@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "dsat/config/json.h"
+#include "dsat/host/record.h"
+#include "dsat/host/simulation.h"
 #include "sim/csv.h"
 
 namespace dsat::host::sim {
@@ -200,6 +202,20 @@ TEST(TraceSurface, SaysInOneLineWhatIsWrong) {
     EXPECT_EQ(simulation.status().code(), Status::Code::invalid);
     EXPECT_THAT(simulation.status().message(), HasSubstr(wrong.message)) << wrong.text;
   }
+}
+
+TEST(TraceOf, NoCellMovesATerminalsCursor) {
+  StudyRecord study;
+  TrialRecord& trial = study.trials.emplace_back();
+  trial.outcome = Outcome::failed;
+  trial.attempt = 1;
+  trial.config = trial.overrides = Json::object();
+  trial.reason =
+      "\x1b[2J\x07it, too, \x7f"
+      "failed";
+  const std::string csv = trace_of(study);
+  EXPECT_THAT(csv, HasSubstr("\"it, too, failed\""));
+  EXPECT_EQ(csv.find_first_of("\x1b\x07\x7f"), std::string::npos) << csv;
 }
 
 }  // namespace

@@ -44,6 +44,16 @@ TEST(CsvOf, ATextIsNoFormulaAndANumberStaysANumber) {
   EXPECT_THAT(csv, HasSubstr("\"'=HYPERLINK(\"\"http://x\"\")\",'@x,-1.5,'-x"));
 }
 
+TEST(CsvOf, NoCellMovesATerminalsCursor) {
+  host::StudyFacts facts = study_of_one(Json::object());
+  facts.record.trials[0].reason =
+      "\x1b[2J\x07 it \x7f"
+      "failed\r\n";
+  const std::string csv = csv_of(facts);
+  EXPECT_THAT(csv, HasSubstr("it failed"));
+  EXPECT_EQ(csv.find_first_of("\x1b\x07\x7f"), std::string::npos) << csv;
+}
+
 // YAML takes JSON's \ud83d\ude80 for two characters that there are not.
 TEST(WriteMlflow, NamesAreInUtf8) {
   const TempDir dir;
