@@ -72,6 +72,42 @@ TEST(ScriptLines, WhatGoesWrongAfterATracebackThatWasCaughtGoesFirst) {
             "train.py: error: argument --lr: invalid float value");
 }
 
+TEST(ScriptLines, AMessageThatSaysTooLittleIsReadOn) {
+  const std::vector<std::string> frame{"Traceback (most recent call last):", "  File \"a.py\", line 3, in <module>",
+                                       "    run(x)"};
+  EXPECT_EQ(last_of(then(frame, {"RuntimeError: it failed:", "  at the gate", "  twice"})),
+            "RuntimeError: it failed: at the gate");
+  EXPECT_EQ(last_of(then(frame, {"v.ValidationError: 1 validation error for C", "stage", "  must be at most 3"})),
+            "v.ValidationError: 1 validation error for C: stage: must be at most 3");
+  EXPECT_EQ(last_of(then(frame, {"v.ValidationError: 1 validation error for C"})),
+            "v.ValidationError: 1 validation error for C")
+      << "there is no more";
+  EXPECT_EQ(last_of(then(frame, {"RuntimeError: it failed:"})), "RuntimeError: it failed:");
+  EXPECT_EQ(last_of(then(frame, {"AssertionError"})), "AssertionError (run(x))") << "the source says what was asserted";
+  EXPECT_EQ(last_of({"AssertionError"}), "AssertionError");
+  EXPECT_EQ(last_of({kTraceback[0], kTraceback[1], "    raise QueueError", "QueueError"}), "QueueError");
+  EXPECT_EQ(last_of(then(frame, {"KeyError: 'x'", "  more"})), "KeyError: 'x'") << "that says enough";
+  EXPECT_TRUE(script_lines(then(frame, {"RuntimeError: it failed:", "  at the gate", "  twice"})).ends_with_it);
+}
+
+TEST(ScriptLines, AMessageIsReadOnInItsOwnRanksLines) {
+  EXPECT_EQ(last_of({"[rank0]: Traceback (most recent call last):", "[rank0]:   File \"a.py\", line 3",
+                     "[rank1]: Traceback (most recent call last):", "[rank1]:   File \"a.py\", line 3",
+                     "[rank0]: RuntimeError: it failed:", "[rank1]: RuntimeError: it failed:", "[rank0]:   at rank 0",
+                     "[rank1]:   at rank 1"}),
+            "RuntimeError: it failed: at rank 1");
+}
+
+TEST(ScriptLines, ATracebackOfALauncherIsNotTheScripts) {
+  const std::vector<std::string> launcher{
+      "Traceback (most recent call last):", "  File \"/usr/bin/accelerate\", line 8, in <module>",
+      "    sys.exit(main())", "subprocess.CalledProcessError: Command '['t.py']' returned non-zero exit status 1."};
+  EXPECT_EQ(last_of(then(kTraceback, launcher)), "KeyError: 'labels'");
+  EXPECT_THAT(script_lines(then(kTraceback, launcher)).lines, SizeIs(4));
+  EXPECT_EQ(last_of(then({"no data"}, launcher)), "no data");
+  EXPECT_THAT(script_lines(launcher).lines, SizeIs(0));
+}
+
 TEST(ScriptLines, WithoutATracebackTheLastLineCounts) {
   EXPECT_EQ(last_of({"OSError: retrying", "cannot open the data"}), "cannot open the data");
   EXPECT_EQ(last_of({"cannot open the data", " 10%|#   | 1/10"}), "cannot open the data");
