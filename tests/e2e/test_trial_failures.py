@@ -148,6 +148,23 @@ class TrialFailures(HostTest):
         self.assertIn("ran out of memory", result.stderr)
         self.assertIn("CUDA out of memory", result.stderr)
 
+    def test_a_script_that_goes_on_after_a_shortage_is_not_handed_back(self):
+        result, study = self.run_misbehaving("recover_oom", options=["--searcher", "random", "--max-trials", 16])
+        self.assert_ok(result)
+        warned = {int(number) for number in re.findall(r"trial (\d+): memory ran out, the script went on",
+                                                       result.stdout + result.stderr)}
+        fastest = max((t for t in study["trials"] if t["metrics"] and "throughput" in t["metrics"]),
+                      key=lambda trial: trial["metrics"]["throughput"])
+        self.assertIn(fastest["id"], warned)
+        self.assertNotIn(study["best"]["trial"], warned)
+
+    def test_pinned_memory_that_runs_out_is_no_matter_of_the_batch(self):
+        result, study = self.run_misbehaving("no_pinned_memory")
+        self.assert_ok(result, 1)
+        self.assertEqual({t["outcome"] for t in study["trials"]}, {"failed"})
+        self.assertIn("pin_memory: false", result.stderr)
+        self.assertIn("CUDA error: out of memory", result.stderr)
+
     def test_milliseconds_and_old_names_are_read(self):
         result, study = self.run_misbehaving("milliseconds", "old_names")
         self.assert_ok(result)

@@ -46,6 +46,7 @@ Json end_to_json(const Trial& trial) {
           {"outcome", static_cast<int>(*record.outcome)},
           {"reason", record.reason},
           {"last_line", end.last_line},
+          {"ran_short", end.ran_short},
           {"from_checkpoint", end.from_checkpoint},
           {"tail", end.tail},
           {"warnings", end.warnings},
@@ -75,6 +76,7 @@ void read_end(const Json& json, Trial& trial) {
   record.allocator_retries = config::whole_number<uint64_t>(json.at("allocator_retries"));
   EndDetails& end = trial.end.emplace();
   end.last_line = json.at("last_line").get<std::string>();
+  end.ran_short = json.value("ran_short", false);  // an older journal has none
   end.from_checkpoint = json.at("from_checkpoint").get<bool>();
   end.tail = json.at("tail").get<std::vector<std::string>>();
   end.warnings = json.at("warnings").get<std::vector<std::string>>();

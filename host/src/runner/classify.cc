@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "base/guarded.h"
-#include "dsat/base/affix.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "dsat/base/units.h"
@@ -23,13 +22,12 @@
 #include "dsat/config/json_numbers.h"
 #include "outputs/flops_profiler_report.h"
 #include "outputs/launcher_failure.h"
-#include "outputs/log_lines.h"
-#include "outputs/oom_numbers.h"
 #include "outputs/pipeline_log.h"
 #include "outputs/plausible.h"
 #include "outputs/read_metrics.h"
 #include "outputs/script_lines.h"
 #include "outputs/script_signs.h"
+#include "outputs/shortage.h"
 #include "outputs/step_log.h"
 #include "runner/probe.h"
 #include "runner/trial_files.h"
@@ -44,99 +42,82 @@ constexpr size_t kLongestReason = 300, kLongestLine = 2000;
 constexpr size_t kMostWarnings = 20;
 constexpr size_t kMaxFlopsReportBytes = size_t{16} << 20;  // the report has a line for each module of the model
 
-// The logs of a trial, and the meanings of their lines.
-struct Printed {
-  TrialLogs logs;
-  std::vector<std::vector<Meanings>> meanings;  // parallel to logs.logs
-
-  explicit Printed(const RunFacts& facts) : logs(read_trial_logs(facts.trial_dir, facts.expects_rank_logs)) {
-    const LineReader reader(facts.oom_patterns);
-    for (TrialLog& log : logs.logs) take_off_hosts(facts.hosts, log.lines);
-    const bool is_joined = prints_all_to_stdout();
-    for (TrialLog& log : logs.logs) {
-      if (is_joined && log.stream == LogStream::standard_output) log.stream = LogStream::both;
-      meanings.push_back(reader.read(log.lines, log.stream));
-      // The begin of a cut line is missing. It may have marked the line as quoted or as data, so the line counts for
-      // nothing.
-      if (log.is_cut && !log.lines.empty()) meanings.back().front() = {};
-    }
-  }
-  bool has(LineMeaning meaning) const {
-    return std::any_of(meanings.begin(), meanings.end(), [meaning](const std::vector<Meanings>& lines) {
-      return std::any_of(lines.begin(), lines.end(), [meaning](const Meanings& line) { return line.has(meaning); });
-    });
-  }
-  // Returns the lines with this meaning, joined.
-  std::string lines_of(LineMeaning meaning) const {
-    std::string text;
-    for (size_t k = 0; k < meanings.size(); ++k) {
-      for (size_t i = 0; i < meanings[k].size(); ++i) {
-        if (meanings[k][i].has(meaning)) text += logs.logs[k].lines[i] + "\n";
-      }
-    }
-    return text;
-  }
-  // Whether the command is `script 2>&1 | tee FILE`, so that the error is in standard output.
-  bool prints_all_to_stdout() const {
-    const TrialLog *out = find(kStdoutFile), *error = find(kStderrFile);
-    const auto is_trace = [](const std::string& line) {
-      return starts_with(without_prefixes(line), "Traceback (most recent call last)");
-    };
-    return out != nullptr && (error == nullptr || error->lines.empty()) &&
-           std::any_of(out->lines.begin(), out->lines.end(), is_trace);
-  }
-  const TrialLog* find(const char* name) const {
-    const auto it =
-        std::find_if(logs.logs.begin(), logs.logs.end(), [name](const TrialLog& log) { return log.name == name; });
-    return it == logs.logs.end() ? nullptr : &*it;
-  }
-};
-
-// Returns the script's lines in standard error or, if they show no cause, in the log of a rank that shows one.
-ScriptLines script_lines(const Printed& printed) {
+// Returns the script's lines in standard error or, if they show no cause, in the log of a rank that shows one. Standard
+// output counts if there are no such lines: a script may print its own exception there.
+ScriptLines script_lines(const TrialLogs& logs) {
   ScriptLines best;
-  for (size_t i = 0; i < printed.logs.logs.size(); ++i) {
-    const TrialLog& log = printed.logs.logs[i];
-    if (log.stream == LogStream::standard_output) continue;
-    ScriptLines own = script_lines_of(log.lines, printed.meanings[i]);
-    if (own.lines.empty()) continue;
+  for (const TrialLog& log : logs.logs) {
+    const bool is_output = log.stream == LogStream::standard_output;
+    if (is_output && !best.lines.empty()) continue;
+    ScriptLines own = script_lines_of(log.lines, log.meanings);
+    if (own.lines.empty() || (is_output && !own.is_after_a_traceback)) continue;
     if (best.lines.empty() || (own.tells_the_cause && !best.tells_the_cause)) best = std::move(own);
   }
   return best;
 }
 
-void keep_last_lines(const Printed& printed, TrialEnd& end) {
-  ScriptLines own = script_lines(printed);
+void keep_last_lines(const TrialLogs& logs, const std::optional<RankEnd>& rank_end, TrialEnd& end) {
+  ScriptLines own = script_lines(logs);
   if (own.lines.empty()) {  // the launcher's lines are better than nothing
-    const TrialLog* log = printed.find(kStderrFile);
+    const TrialLog* log = logs.find(kStderrFile);
     if (log == nullptr || log->lines.empty()) return;
     own.lines = log->lines;
-    own.last = own.lines.back();
+    if (!rank_end) own.last = own.lines.back();
   }
   end.last_line = own.last;
   const size_t skipped = own.lines.size() > kShownLines ? own.lines.size() - kShownLines : 0;
   end.tail.assign(own.lines.begin() + static_cast<std::ptrdiff_t>(skipped), own.lines.end());
 }
 
-// Whether a process was ended by SIGKILL, as the host, a shell, the deepspeed launcher and torchrun report it.
-bool was_killed(const RunFacts& facts, const Printed& printed) {
-  return facts.exit.signal == SIGKILL || facts.exit.code == 128 + SIGKILL || facts.exit.code == 256 - SIGKILL ||
-         printed.has(LineMeaning::killed);
+// Returns the end of the rank that failed first, as the launcher reports it.
+std::optional<RankEnd> find_rank_end(const TrialLogs& logs) {
+  for (const TrialLog& log : logs.logs) {
+    if (const auto end = first_rank_end(log.lines)) return end;
+  }
+  return std::nullopt;
 }
 
-std::string how_it_ended(const RunFacts& facts) {
-  const ExitStatus& exit = facts.exit;
-  if (exit.signal != 0) return fmt::format("killed by signal {} ({})", exit.signal, strsignal(exit.signal));
+// The facts of a trial with what its logs show.
+struct Seen {
+  const RunFacts& facts;
+  TrialLogs logs;
+  std::optional<RankEnd> rank_end = find_rank_end(logs);
+  Shortage shortage = find_shortage(logs, facts.on_processors);
+  ProbeReport probe = read_probe(facts.trial_dir);
+};
+
+// Whether a process was ended by SIGKILL, as the host, a shell, the deepspeed launcher and torchrun report it.
+bool was_killed(const Seen& seen) {
+  const ExitStatus& exit = seen.facts.exit;
+  return exit.signal == SIGKILL || exit.code == 128 + SIGKILL || exit.code == 256 - SIGKILL ||
+         seen.logs.has(LineMeaning::killed);
+}
+
+std::string by_signal(int signal) { return fmt::format("killed by signal {} ({})", signal, strsignal(signal)); }
+
+std::string how_rank_ended(const RankEnd& end) {
+  const std::string rank = end.rank ? fmt::format("rank {}", *end.rank) : "a rank";
+  return end.code < 0 ? fmt::format("{} was {}", rank, by_signal(-end.code))
+                      : fmt::format("{} ended with status {}", rank, end.code);
+}
+
+std::string how_it_ended(const Seen& seen) {
+  const ExitStatus& exit = seen.facts.exit;
+  if (exit.signal != 0) return by_signal(exit.signal);
   if (exit.code < 0) return "ended in an unknown way";
+  if (seen.rank_end && exit.code != 0 && seen.rank_end->code != exit.code) {
+    return fmt::format("exit status {}: {}", exit.code, how_rank_ended(*seen.rank_end));
+  }
   // A shell returns 128 plus the signal. The deepspeed launcher passes on a rank's status, which is 256 minus the
   // signal.
-  const int of_rank = facts.launcher == Launcher::deepspeed ? 256 - exit.code : exit.code - 128;
+  const bool is_deepspeeds = seen.facts.launcher == Launcher::deepspeed;
+  const int of_rank = is_deepspeeds ? 256 - exit.code : exit.code - 128;
   const auto signals = {SIGABRT, SIGBUS, SIGKILL, SIGSEGV, SIGTERM};
   if (std::find(signals.begin(), signals.end(), of_rank) == signals.end()) {
     return fmt::format("exit status {}", exit.code);
   }
-  return fmt::format("exit status {}: {} was killed by signal {} ({})", exit.code,
-                     facts.launcher == Launcher::deepspeed ? "a rank" : "the command", of_rank, strsignal(of_rank));
+  return fmt::format("exit status {}: {} was {}", exit.code, is_deepspeeds ? "a rank" : "the command",
+                     by_signal(of_rank));
 }
 
 std::string with_last_line(std::string text, const TrialEnd& end) {
@@ -167,62 +148,22 @@ std::string what_it_lacks(const RunFacts& facts, const ProbeReport& probe) {
 
 // In `python3 train.py 2>&1 | tee FILE` the status is tee's. If the script failed, an exception is the last printed
 // line.
-std::string too_short(const RunFacts& facts, const Printed& printed, const ProbeReport& probe) {
-  const ScriptLines own = script_lines(printed);
-  if (!own.is_after_a_traceback) return what_it_lacks(facts, probe);
+std::string too_short(const Seen& seen) {
+  const ScriptLines own = script_lines(seen.logs);
+  if (!own.is_after_a_traceback) return what_it_lacks(seen.facts, seen.probe);
   const std::string exception = shortened(own.last, kLongestReason);
   if (own.ends_with_it) return "the script ended with status 0 and without a result: " + exception;
-  return fmt::format("{}; it had printed {}", what_it_lacks(facts, probe), exception);
-}
-
-// The first message of a shortage, and the bound on the peak that all such messages give together.
-struct Shortage {
-  std::string line;  // empty: no shortage
-  std::optional<uint64_t> peak_above_bytes;
-};
-
-// Returns a message and the lines after it, because some messages have three more lines.
-std::string with_next_lines(const std::vector<std::string>& lines, size_t at) {
-  constexpr size_t kMore = 3;
-  std::string text;
-  for (size_t i = at; i < std::min(at + 1 + kMore, lines.size()); ++i) text += lines[i] + "\n";
-  return text;
-}
-
-std::string shown_in(const TrialLog& log, const std::string& line) {
-  const std::string text = shortened(line, kLongestReason);
-  return log.rank ? fmt::format("rank {}: {}", *log.rank, text) : text;
-}
-
-Shortage find_shortage(const RunFacts& facts, const Printed& printed) {
-  Shortage shortage;
-  bool on_device = false;
-  for (size_t k = 0; k < printed.logs.logs.size(); ++k) {
-    const TrialLog& log = printed.logs.logs[k];
-    for (size_t i = 0; i < log.lines.size(); ++i) {
-      const Meanings& meanings = printed.meanings[k][i];
-      if (!meanings.reports_out_of_memory()) continue;
-      // A message of the device is more exact than a later message of the machine or a scheduler.
-      const bool device = meanings.has(LineMeaning::device_memory);
-      if (shortage.line.empty() || (device && !on_device)) shortage.line = shown_in(log, log.lines[i]);
-      on_device = on_device || device;
-      OomNumbers numbers = read_oom_numbers(with_next_lines(log.lines, i));
-      if (!device && facts.on_processors && !numbers.allocated) numbers.allocated = 0;
-      const std::optional<uint64_t> above = device || facts.on_processors ? peak_above_bytes(numbers) : std::nullopt;
-      shortage.peak_above_bytes = std::max(shortage.peak_above_bytes, above);
-    }
-  }
-  return shortage;
+  return fmt::format("{}; it had printed {}", what_it_lacks(seen.facts, seen.probe), exception);
 }
 
 // A script that resumes from a checkpoint is beyond the window's start at its first step. A trial prints every step.
-bool goes_on_from_checkpoint(const RunFacts& facts, const Printed& printed) {
-  if (facts.model_info) return false;
-  const std::vector<TrialLog>& logs = printed.logs.logs;
-  return std::any_of(logs.begin(), logs.end(), [&facts](const TrialLog& log) {
+bool goes_on_from_checkpoint(const Seen& seen) {
+  if (seen.facts.model_info) return false;
+  const std::vector<TrialLog>& logs = seen.logs.logs;
+  return std::any_of(logs.begin(), logs.end(), [&](const TrialLog& log) {
     if (log.is_cut) return false;
     const StepLog steps = read_step_log(log.lines, false);
-    return !steps.steps.empty() && steps.steps.begin()->first > facts.start_profile_step;
+    return !steps.steps.empty() && steps.steps.begin()->first > seen.facts.start_profile_step;
   });
 }
 
@@ -240,16 +181,16 @@ bool has_missed_the_window(const RunFacts& facts, const TrialEnd& end) {
   return facts.exit.code == 0 || end.last_line.find("has no attribute 'flops'") != std::string::npos;
 }
 
-std::string why_failed(const RunFacts& facts, const std::string& invalid, const Printed& printed,
-                       const ProbeReport& probe, TrialEnd& end) {
+std::string why_failed(const Seen& seen, const std::string& invalid, TrialEnd& end) {
   if (!invalid.empty()) return invalid;
-  end.from_checkpoint = has_missed_the_window(facts, end) && goes_on_from_checkpoint(facts, printed);
-  if (end.from_checkpoint) return fmt::format("{} ({})", from_checkpoint(facts), how_it_ended(facts));
-  if (facts.exit.code == 0) return too_short(facts, printed, probe);
-  const TrialLog* log = printed.find(kStderrFile);
+  const RunFacts& facts = seen.facts;
+  end.from_checkpoint = has_missed_the_window(facts, end) && goes_on_from_checkpoint(seen);
+  if (end.from_checkpoint) return fmt::format("{} ({})", from_checkpoint(facts), how_it_ended(seen));
+  if (facts.exit.code == 0) return too_short(seen);
+  const TrialLog* log = seen.logs.find(kStderrFile);
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
-  if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(facts));
-  return with_last_line(how_it_ended(facts), end) + where_the_package_lies(facts, end);
+  if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(seen));
+  return with_last_line(how_it_ended(seen), end) + where_the_package_lies(facts, end);
 }
 
 // Most tools print the port that was taken. If it is not the trial's MASTER_PORT, the script chose the port itself, and
@@ -266,40 +207,49 @@ void explain_taken_port(const RunFacts& facts, const std::string& lines, TrialEn
                                                    : "another program had the trial's rendezvous port";
 }
 
+// Once may be chance: a person, a scheduler or the script killed the command, or a rank of it.
+bool was_killed_by_others(const Seen& seen) {
+  return seen.facts.exit.signal == SIGKILL || (seen.rank_end && seen.rank_end->code == -SIGKILL);
+}
+
+// A shortage of memory comes before the time limit: if one rank runs out of memory, the others often wait for it until
+// they are killed.
+void explain_shortage(const Shortage& shortage, TrialEnd& end) {
+  const bool depends_on_batch = shortage.memory != LineMeaning::pinned_memory;
+  end.outcome = depends_on_batch ? Outcome::out_of_memory : Outcome::failed;
+  end.reason = describe(shortage);
+  end.peak_above_bytes = shortage.peak_above_bytes;
+}
+
 // Sets the outcome and reason of a trial without a valid result. `invalid`: what is wrong with the result file; empty:
 // there is no such file.
-void explain(const RunFacts& facts, const std::string& invalid, const Printed& printed, const ProbeReport& probe,
-             TrialEnd& end) {
-  const Shortage shortage = find_shortage(facts, printed);
+void explain(const Seen& seen, const std::string& invalid, TrialEnd& end) {
+  const RunFacts& facts = seen.facts;
   if (facts.stopped) {
     end.outcome = Outcome::stopped;
   } else if (!facts.not_started.empty()) {
     end.infrastructure = true;
     end.reason = facts.not_started;
-  } else if (!shortage.line.empty()) {
-    // This comes before the time limit: if one rank runs out of memory, the others often wait for it until they are
-    // killed.
-    end.outcome = Outcome::out_of_memory;
-    end.reason = shortage.line;
-    end.peak_above_bytes = shortage.peak_above_bytes;
+  } else if (seen.shortage.is_there()) {
+    explain_shortage(seen.shortage, end);
   } else if (!facts.timed_out.empty()) {
     end.outcome = Outcome::timed_out;
     end.reason = facts.timed_out;
-    if (goes_on_from_checkpoint(facts, printed)) end.reason += "; " + from_checkpoint(facts);
+    if (goes_on_from_checkpoint(seen)) end.reason += "; " + from_checkpoint(facts);
   } else if (facts.verdict) {
     end.outcome = facts.verdict->outcome;
     end.reason = facts.verdict->reason;
     end.infrastructure = facts.verdict->infrastructure;
-  } else if (printed.has(LineMeaning::address_in_use)) {
-    explain_taken_port(facts, printed.lines_of(LineMeaning::address_in_use), end);
-  } else if (facts.kernel_oom_kills && was_killed(facts, printed)) {
+  } else if (seen.logs.has(LineMeaning::address_in_use)) {
+    explain_taken_port(facts, seen.logs.lines_of(LineMeaning::address_in_use), end);
+  } else if (facts.kernel_oom_kills && was_killed(seen)) {
     end.outcome = Outcome::out_of_memory;
     end.reason = "out of memory: killed by the kernel, host memory ran out";
-  } else if (facts.exit.signal == SIGKILL) {  // by a person, a scheduler or the script; once may be chance
+  } else if (was_killed_by_others(seen)) {
     end.infrastructure = true;
-    end.reason = with_last_line(how_it_ended(facts) + ", and not by dsat-host", end);
+    end.reason = with_last_line(how_it_ended(seen) + ", and not by dsat-host", end);
   } else {
-    end.reason = why_failed(facts, invalid, printed, probe, end);
+    end.reason = why_failed(seen, invalid, end);
   }
 }
 
@@ -330,7 +280,19 @@ std::string problem_with(const std::filesystem::path& path, const char* name) {
   return fmt::format("{}{}: the script must write its result to the path that its configuration names", name, what);
 }
 
-void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
+// A script that catches the exception and goes on measures something else, such as steps that it left out.
+void warn_of_shortage(const Seen& seen, TrialEnd& end) {
+  if (seen.facts.model_info || !seen.shortage.is_there() || seen.shortage.memory == LineMeaning::pinned_memory) return;
+  end.ran_short = true;
+  if (seen.facts.exit.code != 0) return;  // the warning of its end has the message
+  end.warnings.push_back(fmt::format(
+      "memory ran out, the script went on, and its result may be of less work: it becomes the best only if no other "
+      "trial measured: {}",
+      describe(seen.shortage)));
+}
+
+void take_report(const Seen& seen, TrialReport report, TrialEnd& end) {
+  const RunFacts& facts = seen.facts;
   end.outcome = Outcome::completed;
   end.metrics = std::move(report.metrics);
   end.left_out = std::move(report.left_out);
@@ -340,21 +302,23 @@ void take_report(const RunFacts& facts, TrialReport report, TrialEnd& end) {
   end.world_size = report.world_size;
   end.step = facts.model_info ? 0 : static_cast<uint64_t>(std::max(0, facts.end_profile_step));
   std::move(report.warnings.begin(), report.warnings.end(), std::back_inserter(end.warnings));
+  warn_of_shortage(seen, end);
   if (!facts.timed_out.empty()) {
     end.warnings.push_back("wrote its result, then did not end: " + facts.timed_out);
   } else if (!facts.stopped && facts.exit.code > 0) {
-    end.warnings.push_back(with_last_line("wrote its result, then ended with " + how_it_ended(facts), end));
+    end.warnings.push_back(with_last_line("wrote its result, then ended with " + how_it_ended(seen), end));
   } else if (!facts.stopped && facts.exit.signal != 0) {
-    end.warnings.push_back("wrote its result, then was " + how_it_ended(facts));
+    end.warnings.push_back("wrote its result, then was " + how_it_ended(seen));
   }
 }
 
 // The pipeline engine writes no result file, so its log is read. Its script trains to its own end or to a time limit. A
 // script that fails after the window has still failed.
-std::optional<TrialReport> read_pipeline(const RunFacts& facts, const Printed& printed) {
+std::optional<TrialReport> read_pipeline(const Seen& seen) {
+  const RunFacts& facts = seen.facts;
   const bool trained = facts.exit.code == 0 || !facts.timed_out.empty();
-  if (facts.model_info || facts.stopped || !trained || !find_shortage(facts, printed).line.empty()) return std::nullopt;
-  for (const TrialLog& log : printed.logs.logs) {
+  if (facts.model_info || facts.stopped || !trained || seen.shortage.is_there()) return std::nullopt;
+  for (const TrialLog& log : seen.logs.logs) {
     if (log.stream == LogStream::standard_error || log.rank.value_or(0) != 0) continue;
     const ProfileWindow window{facts.start_profile_step, facts.end_profile_step};
     if (auto report = read_pipeline_log(log.lines, window, facts.config)) return report;
@@ -363,9 +327,9 @@ std::optional<TrialReport> read_pipeline(const RunFacts& facts, const Printed& p
 }
 
 // Uses what DeepSpeed printed in rank 0, to standard output or to the rank's own file.
-void use_log(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
+void use_log(const RunFacts& facts, const TrialLogs& logs, TrialEnd& end) {
   if (facts.model_info || end.metrics.empty()) return;
-  for (const TrialLog& log : printed.logs.logs) {
+  for (const TrialLog& log : logs.logs) {
     if (log.stream == LogStream::standard_error || log.rank.value_or(0) != 0) continue;
     const StepLog steps = read_step_log(log.lines, log.is_cut);
     if (steps.steps.empty()) continue;
@@ -380,8 +344,8 @@ void use_log(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
   }
 }
 
-void add_script_signs(const RunFacts& facts, const Printed& printed, TrialEnd& end) {
-  for (const TrialLog& log : printed.logs.logs) {
+void add_script_signs(const RunFacts& facts, const TrialLogs& logs, TrialEnd& end) {
+  for (const TrialLog& log : logs.logs) {
     end.engines = std::max(end.engines, count_engines(log.lines));
     if (!end.checkpoint_outside.empty()) continue;
     end.checkpoint_outside = checkpoint_folder_outside(log.lines, facts.cwd, facts.trial_dir);
@@ -389,8 +353,8 @@ void add_script_signs(const RunFacts& facts, const Printed& printed, TrialEnd& e
 }
 
 // A cause that was printed early in a long log is missed.
-void warn_of_cut_logs(const Printed& printed, TrialEnd& end) {
-  for (const TrialLog& log : printed.logs.logs) {
+void warn_of_cut_logs(const TrialLogs& logs, TrialEnd& end) {
+  for (const TrialLog& log : logs.logs) {
     if (!log.is_cut) continue;
     end.warnings.push_back(
         fmt::format("{} has {}: only its end was read", log.name, format_size(static_cast<double>(log.bytes))));
@@ -424,33 +388,33 @@ bool take_short_batches(const RunFacts& facts, const ProbeReport& probe, TrialEn
 
 TrialEnd read_end(const RunFacts& facts) {
   TrialEnd end = begin_end(facts);
-  const Printed printed(facts);
-  const ProbeReport probe = read_probe(facts.trial_dir);
-  end.warnings = printed.logs.notes;
-  keep_last_lines(printed, end);
-  add_script_signs(facts, printed, end);
+  const Seen seen{facts, read_trial_logs(facts)};
+  const TrialLogs& logs = seen.logs;
+  end.warnings = logs.notes;
+  keep_last_lines(logs, seen.rank_end, end);
+  add_script_signs(facts, logs, end);
   std::string invalid;
   try {
     std::optional<TrialReport> report = read_result(facts);
     if (!report) {
       const char* file_name = facts.model_info ? kModelInfoFile : kMetricsFile;
       invalid = problem_with(facts.trial_dir / file_name, file_name);
-      if (invalid.empty()) report = read_pipeline(facts, printed);
+      if (invalid.empty()) report = read_pipeline(seen);
     }
     if (report) {
-      if (take_short_batches(facts, probe, end)) return end;
-      take_report(facts, std::move(*report), end);
-      add_to_end(probe, end);
-      use_log(facts, printed, end);
+      if (take_short_batches(facts, seen.probe, end)) return end;
+      take_report(seen, std::move(*report), end);
+      add_to_end(seen.probe, end);
+      use_log(facts, logs, end);
       if (!facts.model_info) add_wall_throughput(facts.config, end.metrics);
       return end;
     }
   } catch (const Error& error) {
     invalid = error.what();
   }
-  explain(facts, invalid, printed, probe, end);
-  add_to_end(probe, end);
-  if (end.outcome == Outcome::failed) warn_of_cut_logs(printed, end);
+  explain(seen, invalid, end);
+  add_to_end(seen.probe, end);
+  if (end.outcome == Outcome::failed) warn_of_cut_logs(logs, end);
   return end;
 }
 

@@ -53,6 +53,7 @@ struct EndDetails {
   std::optional<uint64_t> device_memory_bytes;
   std::optional<int64_t> world_size;
   std::string engine_version, torch_version;  // versions of DeepSpeed and torch, if the memory probe saw them
+  bool ran_short = false;                     // completed, but printed that memory ran out
   bool from_checkpoint = false;               // failed because it resumed from a checkpoint
   bool has_short_batches = false;             // failed because the data set is too small; it would fail again
   std::string checkpoint_outside;             // folder outside the trial's, with its checkpoint; empty: none

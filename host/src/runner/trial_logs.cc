@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "command/command_template.h"
+#include "dsat/base/affix.h"
 #include "dsat/base/files.h"
 #include "dsat/base/units.h"
 #include "dsat/base/utf8.h"
@@ -99,14 +100,68 @@ void read_rank_logs(const fs::path& trial_dir, bool expected, TrialLogs& into) {
   }
 }
 
+// Whether the command is `script 2>&1 | tee FILE`, so that the error is in standard output.
+bool prints_all_to_stdout(const TrialLogs& logs) {
+  const TrialLog *out = logs.find(kStdoutFile), *error = logs.find(kStderrFile);
+  const auto is_trace = [](const std::string& line) {
+    return starts_with(without_prefixes(line), "Traceback (most recent call last)");
+  };
+  return out != nullptr && (error == nullptr || error->lines.empty()) &&
+         std::any_of(out->lines.begin(), out->lines.end(), is_trace);
+}
+
+void find_meanings(const RunFacts& facts, TrialLogs& logs) {
+  const LineReader reader(facts.oom_patterns);
+  const bool is_joined = prints_all_to_stdout(logs);
+  for (TrialLog& log : logs.logs) {
+    if (is_joined && log.stream == LogStream::standard_output) log.stream = LogStream::both;
+    log.meanings = reader.read(log.lines, log.stream);
+    // The begin of a cut line is missing. It may have marked the line as quoted or as data, so the line counts for
+    // nothing.
+    if (log.is_cut && !log.lines.empty()) log.meanings.front() = {};
+  }
+}
+
 }  // namespace
 
-TrialLogs read_trial_logs(const fs::path& trial_dir, bool expects_rank_logs) {
+const TrialLog* TrialLogs::find(const char* name) const {
+  const auto it = std::find_if(logs.begin(), logs.end(), [name](const TrialLog& log) { return log.name == name; });
+  return it == logs.end() ? nullptr : &*it;
+}
+
+bool TrialLogs::has(LineMeaning meaning) const {
+  return std::any_of(logs.begin(), logs.end(), [meaning](const TrialLog& log) {
+    return std::any_of(log.meanings.begin(), log.meanings.end(),
+                       [meaning](const Meanings& line) { return line.has(meaning); });
+  });
+}
+
+std::string TrialLogs::lines_of(LineMeaning meaning) const {
+  std::string text;
+  for (const TrialLog& log : logs) {
+    for (size_t i = 0; i < log.lines.size(); ++i) {
+      if (log.meanings[i].has(meaning)) text += log.lines[i] + "\n";
+    }
+  }
+  return text;
+}
+
+TrialLogs read_trial_logs(const RunFacts& facts) {
   TrialLogs logs;
-  read_log(trial_dir, trial_dir / kStderrFile, kStreamBytes, logs);
-  read_rank_logs(trial_dir, expects_rank_logs, logs);
-  read_log(trial_dir, trial_dir / kStdoutFile, kStreamBytes, logs);
+  read_log(facts.trial_dir, facts.trial_dir / kStderrFile, kStreamBytes, logs);
+  read_rank_logs(facts.trial_dir, facts.expects_rank_logs, logs);
+  read_log(facts.trial_dir, facts.trial_dir / kStdoutFile, kStreamBytes, logs);
+  for (TrialLog& log : logs.logs) take_off_hosts(facts.hosts, log.lines);
+  find_meanings(facts, logs);
   return logs;
+}
+
+Shortage find_shortage(const TrialLogs& logs, bool on_processors) {
+  Shortage shortage;
+  for (const TrialLog& log : logs.logs) {
+    add_shortages(log.lines, log.meanings, log.rank, on_processors, shortage);
+  }
+  return shortage;
 }
 
 }  // namespace dsat::host

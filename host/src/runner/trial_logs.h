@@ -1,4 +1,5 @@
-// Reads a trial's logs: its two streams, and the files with each rank's output, if there are any.
+// Reads a trial's logs: its two streams, and the files with each rank's output, if there are any; and what their lines
+// mean.
 //
 // Only the end of a file is read, so a long log costs no more. Text in any encoding becomes printable UTF-8. Threading:
 // pure except for reading files. Errors: none; a file that could not be read gets a note.
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "outputs/log_lines.h"
+#include "outputs/shortage.h"
+#include "runner/run_facts.h"
 
 namespace dsat::host {
 
@@ -19,7 +22,8 @@ struct TrialLog {
   std::string name;  // in the trial's folder: "stderr.log", "rank_logs/20260101_rank3.log"
   LogStream stream = LogStream::both;
   std::optional<int> rank;         // from the name; nullopt: unknown, or all ranks
-  std::vector<std::string> lines;  // printable, not empty
+  std::vector<std::string> lines;  // printable, not empty, without the names of the trial's hosts
+  std::vector<Meanings> meanings;  // of each line
   uintmax_t bytes = 0;             // size of the whole file
   bool is_cut = false;             // only its end was read
 };
@@ -27,10 +31,17 @@ struct TrialLog {
 struct TrialLogs {
   std::vector<TrialLog> logs;      // standard error, the ranks' files by name, standard output
   std::vector<std::string> notes;  // one line for each file that could not be read
+
+  const TrialLog* find(const char* name) const;  // nullptr: there is none
+  bool has(LineMeaning meaning) const;
+  std::string lines_of(LineMeaning meaning) const;  // joined
 };
 
-// `expects_rank_logs`: the command asks its launcher for such files, so a note says if there are none.
-TrialLogs read_trial_logs(const std::filesystem::path& trial_dir, bool expects_rank_logs);
+// A note says if the command asks its launcher for files of each rank and there are none.
+TrialLogs read_trial_logs(const RunFacts& facts);
+
+// `on_processors`: the device's memory is the machine's.
+Shortage find_shortage(const TrialLogs& logs, bool on_processors);
 
 }  // namespace dsat::host
 

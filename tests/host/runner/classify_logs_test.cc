@@ -1,10 +1,16 @@
-// How lines of a trial's logs are read: one whose beginning is missing, and those before which pdsh wrote a host.
+// What lines of a trial's logs make of it: whose memory ran out, whom a launcher says was killed; and how lines are
+// read whose beginning is missing or a host's name.
 #include <gmock/gmock.h>
 
 #include "host/runner/classify_fixture.h"
 
 namespace dsat::host {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 // Its beginning shows that it is data and no error, but only the end of a long log is read.
 TEST_F(Classify, ALineWhoseBeginWasNotReadMeansNothing) {
@@ -26,6 +32,53 @@ TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
   stderr_is("worker-1: RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\nworker-3: alone\n");
   EXPECT_EQ(end().outcome, Outcome::out_of_memory);
   EXPECT_EQ(end().last_line, "worker-3: alone") << "it is no host of this study";
+}
+
+TEST_F(Classify, SaysWhoseMemoryRanOut) {
+  stderr_is("MemoryError\n");
+  EXPECT_EQ(end().reason, "host memory ran out: MemoryError");
+  stderr_is("MemoryError\nCUDA error: out of memory\n");
+  EXPECT_EQ(end().reason, "CUDA error: out of memory") << "the device's message is more exact";
+  // No smaller batch cures it, so it is no bound on the batch.
+  stderr_is("MemoryError\nnode-1:88:210 [3] NCCL WARN Failed to CUDA host alloc 10485760 bytes\n");
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  EXPECT_THAT(end().reason, AllOf(StartsWith("host (pinned)"), HasSubstr("pin_memory: false"), HasSubstr("10485760")));
+  EXPECT_FALSE(end().peak_above_bytes);
+}
+
+TEST_F(Classify, AScriptThatGoesOnAfterAShortageIsInDoubt) {
+  facts_.exit = {0, 0};
+  metrics_are(good_);
+  EXPECT_FALSE(end().ran_short);
+  write_text(dir() / kStdoutFile, "skipped a batch: CUDA out of memory. Tried to allocate 2.00 GiB\n");
+  EXPECT_EQ(end().outcome, Outcome::completed);
+  EXPECT_TRUE(end().ran_short);
+  EXPECT_THAT(end().warnings, ElementsAre(AllOf(HasSubstr("memory ran out"), HasSubstr("2.00 GiB"))));
+  facts_.exit = {1, 0};
+  EXPECT_TRUE(end().ran_short) << "after its result, perhaps: but it does not run";
+  facts_.exit = {0, 0};
+  write_text(dir() / kStdoutFile, "{\"text\": \"CUDA out of memory. Tried to allocate 2.00 GiB\"}\n");
+  EXPECT_FALSE(end().ran_short) << "data";
+  write_text(dir() / kStdoutFile, "RuntimeError: cudaHostAlloc failed: out of memory\n");
+  EXPECT_FALSE(end().ran_short) << "the batch is the same without pinned memory";
+}
+
+TEST_F(Classify, AKillThatALauncherReportsIsAKill) {
+  const std::string table = "Root Cause (first observed failure):\n[0]:\n  rank      : 3 (local_rank: 3)\n";
+  for (const std::string& text : {table + "  exitcode  : -9 (pid: 7)\n",
+                                  std::string("[launch.py:325:sigkill_handler] [] exits with return code = -9\n")}) {
+    stderr_is("torch.distributed.elastic: failed (exitcode: -9) local_rank: 3 (pid: 7)\n" + text);
+    EXPECT_THAT(end().reason, AllOf(HasSubstr("signal 9 (Killed)"), HasSubstr("not by dsat-host"))) << text;
+    EXPECT_TRUE(end().infrastructure) << "once may be chance";
+    facts_.kernel_oom_kills = true;
+    EXPECT_EQ(end().outcome, Outcome::out_of_memory) << text;
+    facts_.kernel_oom_kills = false;
+  }
+  // torchrun kills the ranks that outlive the first failure.
+  stderr_is("ValueError: mine\nfailed (exitcode: 1) local_rank: 0 (pid: 6)\nFailures:\n[1]:\n  exitcode  : -9\n" +
+            table + "  exitcode  : 1 (pid: 6)\n");
+  EXPECT_EQ(end().reason, "exit status 1: ValueError: mine");
+  EXPECT_FALSE(end().infrastructure);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -110,7 +111,7 @@ TEST_F(Classify, KnowsTheTextsOfMemoryThatRanOut) {
         "terminate called after throwing an instance of 'std::bad_alloc'", "MemoryError"}) {
     stderr_is(std::string("Traceback\n") + text + "\nConnection closed by peer\n");
     EXPECT_EQ(end().outcome, Outcome::out_of_memory) << text;
-    EXPECT_EQ(end().reason, text);  // how much was wanted, and how much there was
+    EXPECT_THAT(end().reason, EndsWith(text));  // how much was wanted, and how much there was
   }
 }
 

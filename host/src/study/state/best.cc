@@ -39,14 +39,17 @@ bool was_asked_for(const std::vector<Trial>& trials, const std::string& identity
                      [&](const Trial& trial) { return trial.is_asked_for && trial.identity == identity; });
 }
 
+// Whether the trial speaks against its configuration: it failed when it was measured again, or memory ran out in it.
+bool is_doubtful(const Trial& trial) { return fails_again(trial) || (trial.end && trial.end->ran_short); }
+
 }  // namespace
 
 std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
                                                        const BestRules& rules) {
-  std::set<std::string> unverified, fails;
+  std::set<std::string> unverified, doubtful;
   for (const Trial& trial : trials) {
     if (fails_verification(trial)) unverified.insert(trial.identity);
-    if (fails_again(trial)) fails.insert(trial.identity);
+    if (is_doubtful(trial)) doubtful.insert(trial.identity);
   }
   std::vector<MeasuredConfiguration> all = measured_configurations(trials, metric);
   const auto is_out = [&](const MeasuredConfiguration& one) {
@@ -54,9 +57,9 @@ std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>&
            !may_become_best(one.peak_bytes, rules.usable_memory_bytes);
   };
   all.erase(std::remove_if(all.begin(), all.end(), is_out), all.end());
-  const auto runs_again = std::stable_partition(
-      all.begin(), all.end(), [&](const auto& one) { return fails.count(trials[one.trial].identity) == 0; });
-  if (runs_again != all.begin()) all.erase(runs_again, all.end());
+  const auto first_doubtful = std::stable_partition(
+      all.begin(), all.end(), [&](const auto& one) { return doubtful.count(trials[one.trial].identity) == 0; });
+  if (first_doubtful != all.begin()) all.erase(first_doubtful, all.end());
   return all;
 }
 
@@ -98,12 +101,12 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
 // changes. A second measurement of a configuration, or a trial that the searcher named, calls for a comparison of all.
 void BestSoFar::add(const Trial& trial) {
   const TrialRecord& record = trial.record;
-  stale_ = stale_ || fails_again(trial);
+  stale_ = stale_ || is_doubtful(trial);
   if (record.outcome != Outcome::completed || record.duplicate_of || !record.metrics.is_object()) return;
   if (trial.earlier_runs == 0 && !may_become_best(record.peak_bytes, rules_.usable_memory_bytes)) return;
   const auto metric = record.metrics.find(metric_);
   if (metric == record.metrics.end() || !metric->is_number()) return;
-  stale_ = stale_ || trial.earlier_runs > 0 || named_ || fails_;
+  stale_ = stale_ || trial.earlier_runs > 0 || named_ || is_best_doubtful_;
   const double value = metric->get<double>();
   if (!best_ || better(value, best_->metric)) {
     const bool tie = candidate_ && is_tie(value, candidate_->metric);
@@ -133,9 +136,9 @@ bool BestSoFar::refresh(const std::vector<Trial>& trials) {
   const bool all_anew = std::exchange(stale_, false);
   if (all_anew) {
     best = choose_best(trials, metric_, maximise_, named_, rules_);
-    fails_ = best && std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
-               return fails_again(trial) && trial.identity == trials[best->trial].identity;
-             });
+    is_best_doubtful_ = best && std::any_of(trials.begin(), trials.end(), [&](const Trial& trial) {
+                          return is_doubtful(trial) && trial.identity == trials[best->trial].identity;
+                        });
   }
   if (!best) return all_anew && std::exchange(best_, std::nullopt).has_value();
   const bool changed =

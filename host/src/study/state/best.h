@@ -31,8 +31,8 @@ struct BestRules {
 };
 
 // The measured configurations that may be handed back. A configuration is left out if it failed its verification or
-// needs more memory than the rules allow. A configuration that failed when it was measured again is left out unless no
-// other is left.
+// needs more memory than the rules allow. A configuration that failed when it was measured again, or whose trial
+// printed that memory ran out, is left out unless no other is left.
 std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
                                                        const BestRules& rules);
 
@@ -67,7 +67,7 @@ class BestSoFar {
   std::optional<BestRecord> candidate_;  // better than best_, since the last refresh
   std::optional<uint64_t> named_;
   BestRules rules_;
-  bool fails_ = false;  // the best failed when it was measured again: any configuration that completes is better
+  bool is_best_doubtful_ = false;  // any configuration that completes without a doubt is better
   bool stale_ = false;
 };
 

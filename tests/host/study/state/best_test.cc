@@ -148,6 +148,23 @@ TEST(BestTest, WhatFailsWhenMeasuredAgainIsTheBestOnlyWhereNoOtherIsLeft) {
   EXPECT_FALSE(choose_best({measured(0, "a", 10), again}, "throughput", true, 0));
 }
 
+TEST(BestTest, WhatRanOutOfMemoryAndWentOnIsTheBestOnlyWhereNoOtherIsLeft) {
+  std::vector<Trial> trials{measured(0, "a", 30)};
+  trials[0].end.emplace().ran_short = true;
+  EXPECT_EQ(choose_best(trials, "throughput", true, std::nullopt)->trial, 0u);
+  BestSoFar best("throughput", true);
+  best.add(trials[0]);
+  best.refresh(trials);
+  EXPECT_EQ(best.get()->trial, 0u);
+  for (const Trial& trial : {measured(1, "b", 10), measured(2, "c", 9)}) {
+    trials.push_back(trial);
+    best.add(trial);
+  }
+  EXPECT_TRUE(best.refresh(trials));
+  EXPECT_EQ(best.get()->trial, 1u);
+  EXPECT_EQ(choose_best(trials, "throughput", true, 0)->trial, 1u) << "even where the searcher names it";
+}
+
 // BestSoFar decides as choose_best does, whatever the order of the ends.
 TEST(BestSoFarTest, KeepsTheBestWhileTrialsEnd) {
   const std::vector<Trial> trials{measured(0, "a", 5), measured(1, "b", 9), measured(2, "c", 9), measured(3, "d", 2)};
