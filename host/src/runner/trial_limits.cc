@@ -11,6 +11,7 @@
 #include "dsat/base/units.h"
 #include "dsat/host/environment.h"
 #include "runner/output_limit.h"
+#include "runner/trial_logs.h"
 #include "runner/trial_runner.h"
 
 namespace dsat::host {
@@ -75,13 +76,14 @@ void TrialRunner::look_at_output(uint64_t id) {
   trial.timers.push_back(loop_.at(loop_.now() + kInterval, [this, id] { look_at_output(id); }));
 }
 
-// A script that has measured and then hangs at exit would hold its devices until the limit.
+// A script that has measured and then hangs at exit would hold its devices until the limit, and so would the ranks that
+// wait for one that ran out of memory.
 std::chrono::milliseconds TrialRunner::patience_with(const LiveTrial& trial) const {
   std::error_code error;
   const bool has_result = fs::exists(trial.facts.trial_dir / kMetricsFile, error) ||
                           fs::exists(trial.facts.trial_dir / kModelInfoFile, error);
-  return has_result ? std::min(options_.no_progress_timeout, options_.patience_after_result)
-                    : options_.no_progress_timeout;
+  return has_result || trial.ran_short ? std::min(options_.no_progress_timeout, options_.patience_after_result)
+                                       : options_.no_progress_timeout;
 }
 
 void TrialRunner::look_for_progress(uint64_t id) {
@@ -92,6 +94,9 @@ void TrialRunner::look_for_progress(uint64_t id) {
   if (progress != trial.progress) {
     trial.progress = progress;
     trial.last_progress = now;
+    trial.is_silence_read = trial.ran_short = false;
+  } else if (!std::exchange(trial.is_silence_read, true)) {
+    trial.ran_short = find_shortage(read_trial_logs(trial.facts), trial.facts.on_processors).is_there();
   } else if (now - trial.last_progress >= patience_with(trial)) {
     std::string reason =
         fmt::format("no new output or file for {} (--no-progress-timeout)", format_duration(patience_with(trial)));

@@ -35,7 +35,8 @@ struct TrialRunnerOptions : TrialSetup, TrialTimeouts, TrialMeasurement {
   std::filesystem::path python_package{};                          // the folder of the package dsat; empty: unknown
   std::filesystem::path probe{};                                   // the memory probe's folder; empty: none
   std::chrono::milliseconds term_grace{std::chrono::seconds(10)};  // between TERM and KILL
-  // A trial that has written its result gets at most this instead of no_progress_timeout.
+  // A trial that has written its result, or printed that memory ran out, gets at most this instead of
+  // no_progress_timeout.
   std::chrono::milliseconds patience_after_result{std::chrono::minutes(1)};
 };
 
@@ -60,7 +61,9 @@ class TrialRunner : public Runner {
     std::vector<Slot> slots;
     uint16_t port = 0;
     bool start_is_known = false, start_reported = false;
-    bool ending = false;  // it is being ended
+    bool ending = false;           // it is being ended
+    bool is_silence_read = false;  // its logs were read since its last progress
+    bool ran_short = false;        // they said that memory ran out
     uint64_t progress = 0;
     Loop::Clock::time_point last_progress;
     std::vector<uint64_t> timers;

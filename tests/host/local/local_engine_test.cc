@@ -204,6 +204,18 @@ TEST_F(LocalRunnerTest, AfterItsResultATrialHasLittleTimeToEnd) {
   EXPECT_THAT(end.warnings, Contains(HasSubstr("for 100 ms")));
 }
 
+// One rank ran out of memory; the others wait for it.
+TEST_F(LocalRunnerTest, AfterAShortageATrialHasLittleTimeToEnd) {
+  adjust = [](TrialRunnerOptions& options) {
+    options.no_progress_timeout = std::chrono::seconds(4);
+    options.patience_after_result = std::chrono::milliseconds(100);
+  };
+  make_runner_for({"sh", "-c", "echo 'CUDA out of memory. Tried to allocate 2.00 GiB' >&2; sleep 600",
+                   "--deepspeed_config", "user.json"});
+  EXPECT_EQ(run(spec(0)).outcome, Outcome::out_of_memory);
+  EXPECT_THAT(read_text(trial_dir(0) / kExitFile), HasSubstr("for 100 ms"));
+}
+
 TEST_F(LocalRunnerTest, StoppingIsTermThenKill) {
   make_runner({"--misbehave", "ignore_term"});
   runner_->start(spec(0));
