@@ -3,10 +3,35 @@ import json
 import os
 import re
 import subprocess
+import sys
 import unittest
 
-from support import HOST, SCRIPT, HostTest, processes_with
+from support import FIXTURES, HOST, SCRIPT, HostTest, processes_with
 from waiting import wait_until
+
+
+# Stands for torchrun and accelerate: runs the script once, and prints around its failure what they print.
+LAUNCHER = """#!%s -SE
+import os, subprocess, sys
+name, arguments = os.path.basename(sys.argv[0]), sys.argv[1:]
+if name == "accelerate":
+    assert arguments.pop(0) == "launch"
+while arguments[0].startswith("-"):
+    if "=" not in arguments.pop(0):
+        arguments.pop(0)
+status = subprocess.run([sys.executable, "-S", "-E"] + arguments, env=dict(os.environ, RANK="0")).returncode
+if status == 0:
+    sys.exit(0)
+print('Traceback (most recent call last):\\n  File "/usr/bin/' + name + '", line 8, in <module>\\n    sys.exit(main())',
+      file=sys.stderr)
+if name == "accelerate":
+    print("subprocess.CalledProcessError:", subprocess.CalledProcessError(status, arguments), file=sys.stderr)
+else:
+    print("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \\n" + "=" * 60 + "\\ntrain.py FAILED\\n"
+          + "-" * 60 + "\\nFailures:\\n  <NO_OTHER_FAILURES>\\nRoot Cause (first observed failure):\\n[0]:\\n"
+          "  rank      : 0 (local_rank: 0)\\n  exitcode  : " + str(status) + " (pid: 7)\\n" + "=" * 60, file=sys.stderr)
+sys.exit(1)
+""" % sys.executable
 
 
 class TrialFailures(HostTest):
@@ -25,6 +50,33 @@ class TrialFailures(HostTest):
         self.assert_ok(again, 1)
         self.assertIn("start a new one", again.stdout)
         self.assertNotIn("--max-trials", again.stdout)
+
+    def test_under_every_launcher_the_reason_is_the_scripts(self):
+        tools = self.dir / "bin"
+        tools.mkdir()
+        for name in ("torchrun", "accelerate"):
+            (tools / name).write_text(LAUNCHER)
+            (tools / name).chmod(0o755)
+        environment = {**os.environ, "PATH": os.pathsep.join([str(tools), str(FIXTURES / "bin"), os.environ["PATH"]])}
+        launchers = {"python": SCRIPT[:-1], "torchrun": ["torchrun", "--nproc_per_node=1"],
+                     "accelerate": ["accelerate", "launch", "--num_processes=1"], "deepspeed": ["deepspeed"]}
+        causes = {"typo": ["NameError: name 'modle' is not defined"], "killed": ["killed by signal 9 (Killed)"],
+                  "no_pinned_memory": ["host (pinned) memory", "pin_memory: false"]}
+        for launcher, begin in launchers.items():
+            for how, words in causes.items():
+                with self.subTest(launcher=launcher, how=how):
+                    out = f"{launcher}-{how}"
+                    command = [*begin, SCRIPT[-1], "--deepspeed_config", "ds_config.json", "--misbehave", how]
+                    result = subprocess.run(
+                        self.arguments(["--output-dir", out, "--max-trials", 4, "--slots", 1, "--slots-per-trial", 1],
+                                       command),
+                        cwd=self.dir, env=environment, capture_output=True, text=True, timeout=120)
+                    self.assert_ok(result, 1)
+                    reason = self.show(self.dir / out)["trials"][0]["reason"]
+                    for word in words:
+                        self.assertIn(word, reason)
+                    for word in ("====", "ChildFailedError", "CalledProcessError", "sys.exit(main())"):
+                        self.assertNotIn(word, reason)
 
     def test_a_trial_that_fails_runs_again_as_often_as_max_restarts_says(self):
         for restarts, outcome, attempt in ((0, "failed", 1), (1, "completed", 2)):
