@@ -258,7 +258,7 @@ class ExperimentReader {
   void check_batch_sizes() const {
     const auto global = checked_size("global_batch_size"), ranks = checked_size("data_parallel_world_size");
     if (!global && !ranks) return;
-    Json config = result_.ds_config ? config::load_file(*result_.ds_config) : Json::object();
+    Json config = result_.ds_config ? config::load_input(*result_.ds_config) : Json::object();
     config::overwrite(config, result_.config_overwrites);
     // A list is an axis, and the trials show which of its values fits these sizes.
     for (const char* key : {config::kMicroBatchKey, config::kAccumulationKey, config::kTrainBatchKey}) {

@@ -24,7 +24,7 @@ void compare(const Json& experiment, const char* key, const char* engine_key, in
 Json overwrite_deepspeed_config(const Json& base, const Json& source) {
   if (!source.is_object())
     throw Error(fmt::format("what overwrites a DeepSpeed configuration is an object, not {}", source.dump()));
-  Json result = base.is_string() ? config::load_file(base.get<std::string>()) : base;
+  Json result = base.is_string() ? config::load_input(base.get<std::string>()) : base;
   if (!result.is_object()) {
     throw Error(
         fmt::format("a DeepSpeed configuration is an object or the path of a JSON file with one, not {}", base.dump()));

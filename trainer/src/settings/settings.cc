@@ -151,7 +151,7 @@ Json load_configuration(const std::string& argument) {
     const std::optional<std::string> decoded = decode_base64(argument);
     if (decoded && !decoded->empty() && decoded->front() == '{') return config::parse(*decoded, "--deepspeed_config");
   }
-  return config::load_file(argument);
+  return config::load_input(argument);
 }
 
 }  // namespace dsat::trainer
