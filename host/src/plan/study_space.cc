@@ -119,8 +119,8 @@ int64_t common_multiple(const Plan& plan, int64_t otherwise) {
 
 // The study starts with the user's batch sizes, including those from the command's flags for "auto". If trials differ
 // in their data-parallel size, the train batch is computed for each of them, because a batch that is wrong for the
-// first may be right for others.
-void complete_base_batch(Plan& plan) try {
+// first may be right for others. Returns a notice if the sizes were written for another number of devices.
+std::optional<std::string> complete_base_batch(Plan& plan) try {
   config::GivenBatchSizes given = config::read_batch_sizes(plan.base_config);
   given = with_batch_flags(plan.command, plan.hugging_face, plan.arg_mappings, given);
   if (config::tuned_world(plan.base_config) && (given.micro_batch || given.accumulation)) given.train_batch.reset();
@@ -129,8 +129,14 @@ void complete_base_batch(Plan& plan) try {
     const Json* own = config::find(plan.user_config, key);
     if (own != nullptr && own->is_array()) given.train_batch.reset();
   }
-  config::check_batch_sizes(given, plan.data_parallel_size);
-  config::write_batch_sizes(plan.base_config, config::complete_batch_sizes(given, plan.data_parallel_size));
+  const config::BatchSizes sizes = config::fit_batch_sizes(given, plan.data_parallel_size);
+  config::write_batch_sizes(plan.base_config, sizes);
+  if (sizes.train_batch == given.train_batch.value_or(sizes.train_batch)) return std::nullopt;
+  return fmt::format(
+      "the configuration's {} {} was written for another number of devices: here it is {} (micro batch {} x "
+      "accumulation {} x data-parallel size {})",
+      config::kTrainBatchKey, *given.train_batch, sizes.train_batch, sizes.micro_batch, sizes.accumulation,
+      plan.data_parallel_size);
 } catch (const Error& error) {
   throw plan.in_config(error);
 }
@@ -261,14 +267,14 @@ void derive_space(Plan& plan, int64_t data_parallel_size) {
   plan.space = std::move(result.space);
   plan.base_config = std::move(result.base_config);
   plan.data_parallel_size = config::data_parallel_size_of(plan.base_config, data_parallel_size);
-  complete_base_batch(plan);
+  const std::optional<std::string> refitted = complete_base_batch(plan);
   const std::optional<std::string> piped = settle_base_pipeline(plan);
   bound_by_train_batch(plan);
   leave_out_auto(plan);
   const std::optional<std::string> fitted = fit_bucket(plan);
   const std::optional<std::string> moved = settle_base_stage(plan);
   if (first_time) {
-    for (const auto& notice : {moved, piped, fitted}) {
+    for (const auto& notice : {refitted, moved, piped, fitted}) {
       if (notice) plan.notices.push_back(*notice);
     }
     plan.notices.insert(plan.notices.end(), result.notices.begin(), result.notices.end());

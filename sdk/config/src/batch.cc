@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <string>
@@ -33,6 +34,18 @@ std::string with_dp(const std::string& terms, int64_t dp_size) {
   return fmt::format("{} x data-parallel size {}", terms, dp_size);
 }
 
+// The samples of a rank in an optimizer step; 1 for a size that is not given.
+int64_t of_rank(const GivenBatchSizes& given) {
+  return multiply(given.micro_batch.value_or(1), given.accumulation.value_or(1));
+}
+
+std::string terms_of(const GivenBatchSizes& given) {
+  std::string terms;
+  if (given.micro_batch) terms = term(kMicroBatchKey, *given.micro_batch);
+  if (given.accumulation) terms += (terms.empty() ? "" : " x ") + term(kAccumulationKey, *given.accumulation);
+  return terms;
+}
+
 // train_batch_size must be a multiple of the product of the other sizes.
 void require_multiple(int64_t train_batch, int64_t unit, const std::string& unit_terms) {
   if (train_batch % unit == 0) return;
@@ -50,16 +63,8 @@ GivenBatchSizes read_batch_sizes(const Json& config) {
 
 void check_batch_sizes(const GivenBatchSizes& given, int64_t dp_size) {
   require_positive(dp_size, "the data-parallel size");
-  int64_t unit = dp_size;
-  std::string terms;
-  if (given.micro_batch) {
-    unit = multiply(unit, *given.micro_batch);
-    terms = term(kMicroBatchKey, *given.micro_batch);
-  }
-  if (given.accumulation) {
-    unit = multiply(unit, *given.accumulation);
-    terms += (terms.empty() ? "" : " x ") + term(kAccumulationKey, *given.accumulation);
-  }
+  const int64_t unit = multiply(dp_size, of_rank(given));
+  const std::string terms = terms_of(given);
   if (!given.train_batch) return;
   if (given.micro_batch && given.accumulation && *given.train_batch != unit) {
     throw Error(fmt::format("contradictory batch sizes: {} {} is not {} = {}; change one of them or set it to \"auto\"",
@@ -81,6 +86,24 @@ BatchSizes complete_batch_sizes(const GivenBatchSizes& given, int64_t dp_size) {
   } else if (given.train_batch) {
     sizes.micro_batch = *given.train_batch / (sizes.accumulation * dp_size);
   }
+  sizes.train_batch = multiply(multiply(sizes.micro_batch, sizes.accumulation), dp_size);
+  return sizes;
+}
+
+BatchSizes fit_batch_sizes(const GivenBatchSizes& given, int64_t dp_size) {
+  require_positive(dp_size, "the data-parallel size");
+  const int64_t unit = of_rank(given);
+  const int64_t train_batch = given.train_batch.value_or(unit);
+  if (train_batch % unit != 0) {
+    throw Error(
+        fmt::format("contradictory batch sizes at any number of devices: {} {} is not a multiple of {}; change one of "
+                    "them or set it to \"auto\"",
+                    kTrainBatchKey, train_batch, terms_of(given)));
+  }
+  const int64_t rest = std::max<int64_t>(1, train_batch / unit / dp_size);
+  BatchSizes sizes;
+  sizes.micro_batch = given.micro_batch.value_or(rest);
+  sizes.accumulation = given.accumulation.value_or(given.micro_batch ? rest : 1);
   sizes.train_batch = multiply(multiply(sizes.micro_batch, sizes.accumulation), dp_size);
   return sizes;
 }

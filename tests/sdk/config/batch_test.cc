@@ -73,6 +73,29 @@ TEST(CheckBatchSizes, RefusesProductsBeyond64Bits) {
   EXPECT_THAT(error_of([] { check_batch_sizes({kHuge, 2, 64}, 8); }), HasSubstr("too large"));
 }
 
+TEST(FitBatchSizes, AnotherNumberOfDevicesChangesTheTrainBatchAlone) {
+  expect_sizes(fit_batch_sizes({4, 2, 64}, 8), 4, 2, 64);
+  expect_sizes(fit_batch_sizes({4, 2, 512}, 8), 4, 2, 64);
+  expect_sizes(fit_batch_sizes({4, 2, 8}, 8), 4, 2, 64);
+  expect_sizes(fit_batch_sizes({kNone, kNone, kNone}, 8), 1, 1, 8);
+}
+
+TEST(FitBatchSizes, AMissingSizeIsAsLargeAsTheTrainBatchAllows) {
+  expect_sizes(fit_batch_sizes({4, kNone, 256}, 6), 4, 10, 240);
+  expect_sizes(fit_batch_sizes({kNone, 2, 256}, 6), 21, 2, 252);
+  expect_sizes(fit_batch_sizes({kNone, kNone, 256}, 6), 42, 1, 252);
+  expect_sizes(fit_batch_sizes({4, kNone, 8}, 6), 4, 1, 24);
+  expect_sizes(fit_batch_sizes({kNone, kNone, 4}, 6), 1, 1, 6);
+}
+
+TEST(FitBatchSizes, RefusesWhatNoNumberOfDevicesMakesTrue) {
+  EXPECT_THAT(error_of([] { fit_batch_sizes({4, 2, 65}, 8); }), AllOf(HasSubstr("65"), HasSubstr("any number")));
+  EXPECT_THAT(error_of([] { fit_batch_sizes({3, kNone, 64}, 8); }), HasSubstr("train_micro_batch_size_per_gpu 3"));
+  EXPECT_THAT(error_of([] { fit_batch_sizes({kNone, 3, 64}, 8); }), HasSubstr("gradient_accumulation_steps 3"));
+  EXPECT_THAT(error_of([] { fit_batch_sizes({4, 2, 4}, 8); }), HasSubstr("train_batch_size 4"));
+  EXPECT_THAT(error_of([] { fit_batch_sizes({kHuge, 2, 64}, 8); }), HasSubstr("too large"));
+}
+
 TEST(CompleteBatchSizes, DerivesWhatIsMissing) {
   expect_sizes(complete_batch_sizes({}, 8), 1, 1, 8);
   expect_sizes(complete_batch_sizes({4, kNone, kNone}, 8), 4, 1, 32);

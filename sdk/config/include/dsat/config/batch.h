@@ -37,6 +37,11 @@ void check_batch_sizes(const GivenBatchSizes& given, int64_t dp_size);
 // micro_batch alone, accumulation follows from them.
 BatchSizes complete_batch_sizes(const GivenBatchSizes& given, int64_t dp_size);
 
+// The sizes at `dp_size` of a configuration that was written for another number of devices: micro batch and
+// accumulation stand, a missing one is as large as the train batch allows, and train_batch follows. Equals
+// complete_batch_sizes() if the rule holds. An Error if the sizes make the rule true at no number of devices.
+BatchSizes fit_batch_sizes(const GivenBatchSizes& given, int64_t dp_size);
+
 // The sizes of a trial. train_batch follows from the others. With `global_batch` train_batch is fixed and accumulation
 // follows; an Error if global_batch is not a multiple of micro_batch x dp_size.
 BatchSizes trial_batch_sizes(int64_t micro_batch, int64_t accumulation, int64_t dp_size,
