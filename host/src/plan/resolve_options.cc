@@ -38,22 +38,32 @@ const std::vector<int> kDefaultZeroStages{1, 2, 3};
 constexpr int kDefaultProfileTrials = 3;
 constexpr size_t kLongestFolderName = 200;  // with "study" and a number it stays below the usual limit of 255
 
-// Every misspelt key is an error: DeepSpeed would ignore it, and the search would tune something else. A key unlike any
-// known key belongs to the user. If DeepSpeed refuses unknown keys in its section, the key may belong to a newer
-// DeepSpeed, and the first trial shows it.
+// DeepSpeed ignores a key that it does not know, or refuses it in some sections. A misspelt key is an error, because
+// the search would tune something else. Any other one may be the user's own, another program's or a newer DeepSpeed's.
 void check_keys(const Plan& plan, std::vector<std::string>& notices) {
+  std::vector<std::string> own;
   for (const config::UnknownKey& unknown : config::unknown_keys(plan.user_config)) {
+    const std::string& meant = unknown.suggestion;
+    const std::string hint = meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant);
+    if (unknown.misspelt) throw Error(fmt::format("{}: {}", plan.config_name(), config::why_refused(unknown)));
     if (unknown.stray_space && !unknown.refused) {
       notices.push_back(fmt::format("the key '{}' has stray white space around it: DeepSpeed ignores it", unknown.key));
-    } else if (unknown.refused && unknown.suggestion.empty() && !unknown.dotted) {
-      notices.push_back(fmt::format(
-          "dsat does not know the key '{}': if DeepSpeed does not know it either, the first trial fails", unknown.key));
-    } else if (const std::string why = config::why_refused(unknown); !why.empty()) {
-      throw Error(fmt::format("{}: {}", plan.config_name(), why));
+    } else if (unknown.refused) {
+      notices.push_back(
+          fmt::format("dsat does not know the key '{}': if DeepSpeed does not know it either, the first trial fails{}",
+                      unknown.key, hint));
+    } else if (!meant.empty()) {
+      notices.push_back(fmt::format("DeepSpeed has no key '{}' and ignores it{}", unknown.key, hint));
     } else {
-      notices.push_back(fmt::format("DeepSpeed has no key '{}': it is kept unchanged", unknown.key));
+      own.push_back(fmt::format("'{}'", unknown.key));
     }
   }
+  if (own.empty()) return;
+  constexpr size_t kMostNamed = 8;
+  const size_t more = own.size() - std::min(own.size(), kMostNamed);
+  own.resize(own.size() - more);
+  notices.push_back(fmt::format("DeepSpeed has no key {}{}: kept unchanged", fmt::join(own, ", "),
+                                more == 0 ? "" : fmt::format(" and {} more", more)));
 }
 
 // From here on the configuration has DeepSpeed's form. What DeepSpeed's checks refuse is refused before the first

@@ -45,9 +45,10 @@ std::string nested(const std::string& key) {
 }
 
 // The number of slips up to which two words count as the same: a quarter of the letters, so that a user's own short key
-// ("comment") is not taken for one of DeepSpeed's ("comet"). Where DeepSpeed refuses all unknown keys: a third.
+// ("comment") is not taken for one of DeepSpeed's ("comet"), and two at most, so that another engine's long one
+// ("pipe_parallel_size") is not either. Where DeepSpeed refuses all unknown keys: a third.
 size_t tolerance(const std::string& section, size_t length) {
-  return is_closed(section) ? length / 3 : std::min<size_t>(length / 4, 4);
+  return is_closed(section) ? length / 3 : std::min<size_t>(length / 4, 2);
 }
 
 std::vector<std::string> words_of(const std::string& name) {
@@ -90,14 +91,47 @@ std::string other_depth(const std::string& section, const std::string& folded) {
   return key_kind(key) == KeyKind::kUnknown ? std::string() : key;
 }
 
-void walk(const Json& object, const std::string& section, std::vector<UnknownKey>* out) {
+// Does the name have a mark before or behind a known one ("_optimizer", "#fp16")? So people switch a key off.
+bool is_switched_off(const std::string& section, const std::string& name) {
+  const auto is_mark = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; };
+  size_t begin = 0, end = name.size();
+  while (begin < end && is_mark(name[begin])) ++begin;
+  while (end > begin && is_mark(name[end - 1])) --end;
+  const std::string bare = name.substr(begin, end - begin);
+  return bare != name && trim(name) == name && key_kind(join(section, bare)) != KeyKind::kUnknown;
+}
+
+// May the key that was meant have this value?
+bool takes(const std::string& key, const Json& value) {
+  const KeyKind kind = key_kind(key);
+  if (kind == KeyKind::kSection) return value.is_object() || value.is_boolean();
+  return kind == KeyKind::kFree || !value.is_object();
+}
+
+// Can the name be nothing else than the suggestion?
+bool is_misspelt(const UnknownKey& unknown, const Json& config, const std::string& section, const std::string& name,
+                 const Json& value) {
+  if (unknown.suggestion.empty() || find(config, unknown.suggestion) != nullptr) return false;
+  if (!takes(unknown.suggestion, value)) return false;
+  if (unknown.dotted) return true;
+  if (unknown.stray_space) return unknown.refused;
+  const std::string folded = fold(trim(name));
+  const std::string meant = unknown.suggestion.substr(unknown.suggestion.rfind('.') + 1);
+  const bool same_section = unknown.suggestion == join(section, meant);
+  if (folded == meant) return same_section || unknown.refused;
+  const bool telling = folded.size() >= kTellingLength || is_closed(section);
+  return same_section && telling && edit_distance(folded, meant, 2) <= 1;
+}
+
+void walk(const Json& config, const Json& object, const std::string& section, std::vector<UnknownKey>* out) {
   for (const auto& [name, value] : object.items()) {
     const std::string key = join(section, name);
     const KeyKind kind = has_dot(name) ? KeyKind::kUnknown : key_kind(key);
     if (kind == KeyKind::kUnknown) {
       out->push_back(describe_unknown(section, name));
+      out->back().misspelt = is_misspelt(out->back(), config, section, name, value);
     } else if (kind == KeyKind::kSection && value.is_object()) {
-      walk(value, key, out);
+      walk(config, value, key, out);
     }
   }
 }
@@ -119,6 +153,7 @@ UnknownKey describe_unknown(const std::string& section, const std::string& name)
     unknown.stray_space = true;
     return unknown;
   }
+  if (is_switched_off(section, name)) return unknown;
   const std::string folded = fold(trimmed);
   unknown.suggestion = other_depth(section, folded);
   if (!unknown.suggestion.empty()) return unknown;
@@ -129,7 +164,7 @@ UnknownKey describe_unknown(const std::string& section, const std::string& name)
 
 std::vector<UnknownKey> unknown_keys(const Json& config) {
   std::vector<UnknownKey> out;
-  if (config.is_object()) walk(config, "", &out);
+  if (config.is_object()) walk(config, config, "", &out);
   return out;
 }
 

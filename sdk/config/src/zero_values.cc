@@ -51,9 +51,9 @@ constexpr Row kRows[] = {
     {"", Type::kShortDtype, "communication_data_type"},
     {"data_types", Type::kDtype, "grad_accum_dtype"},
     {"optimizer", Type::kText, "type"},
-    {"fp16", Type::kTruth, "enabled"},
-    {"bf16", Type::kTruth, "enabled"},
-    {"bfloat16", Type::kTruth, "enabled"},
+    {"fp16", Type::kOptionalFlag, "enabled"},
+    {"bf16", Type::kOptionalFlag, "enabled"},
+    {"bfloat16", Type::kOptionalFlag, "enabled"},
     {"activation_checkpointing", Type::kTruth, "partition_activations cpu_checkpointing"},
     {"flops_profiler", Type::kNoText, "enabled"},
     {"comms_logger", Type::kFlag, "enabled verbose prof_all debug"},
@@ -177,7 +177,7 @@ std::optional<Json> as_type(Type type, const Json& value) {
   const std::optional<bool> flag = as_flag(value);
   switch (type) {
     case Type::kStage:
-      return from_integer(value.is_string() ? std::nullopt : as_count(value), 0, 3);
+      return from_integer(as_count(value), 0, 3);
     case Type::kOptionalFlag:
       if (value.is_null()) return value;
       [[fallthrough]];

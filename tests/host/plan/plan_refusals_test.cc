@@ -11,8 +11,8 @@ using ::testing::StartsWith;
 TEST_F(PlanTest, RefusesWhatDeepSpeedRefusesWithFileAndKey) {
   const std::string file = (dir() / "ds_config.json").string();
   const auto refusal = [&](const std::string& config) { return error_of([&] { plan_with(config); }); };
-  EXPECT_THAT(refusal(R"({"zero_optimization": {"stage": "2"}})"),
-              StartsWith(file + ": zero_optimization.stage is \"2"));
+  EXPECT_THAT(refusal(R"({"zero_optimization": {"stage": "two"}})"),
+              StartsWith(file + ": zero_optimization.stage is \"two"));
   EXPECT_THAT(refusal(R"({"zero_optimization": {"overlap_com": true}})"), HasSubstr("did you mean"));
   EXPECT_EQ(plan_with(R"({"zero_optimization": {"overlap_comm": "yes"}})").base_config["zero_optimization"].dump(),
             R"({"overlap_comm":true})");

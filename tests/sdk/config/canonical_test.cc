@@ -56,8 +56,9 @@ TEST(Canonical, Integers) {
 TEST(Canonical, Stages) {
   EXPECT_EQ(seen("\"stage\": 2.0"), "2");
   EXPECT_EQ(seen("\"stage\": true"), "1");
+  EXPECT_EQ(seen("\"stage\": \"2\""), "2") << "as pydantic 2 reads it";
   EXPECT_EQ(seen("\"stage\": \"all\""), "\"all\"") << "dsat's own";
-  for (const char* value : {"4", "-1", "1.5", "\"2\"", "null"}) {
+  for (const char* value : {"4", "-1", "1.5", "\"4\"", "\"two\"", "null"}) {
     EXPECT_THAT(seen(std::string("\"stage\": ") + value),
                 AllOf(HasSubstr(std::string("zero_optimization.stage is ") + value), HasSubstr("2 or 3")));
   }
@@ -112,6 +113,8 @@ TEST(Canonical, NamesOfATypeAreOneName) {
 TEST(Canonical, WhatPythonReadsAsATruthValueElsewhere) {
   EXPECT_EQ(read(R"({"fp16": {"enabled": 1}, "bf16": {"enabled": null}})").dump(),
             R"({"fp16":{"enabled":true},"bf16":{"enabled":null}})");
+  EXPECT_EQ(read(R"({"fp16": {"enabled": "false"}, "bf16": {"enabled": "True"}})").dump(),
+            R"({"fp16":{"enabled":false},"bf16":{"enabled":true}})");
   EXPECT_EQ(read(R"({"activation_checkpointing": {"partition_activations": 0}})").dump(),
             R"({"activation_checkpointing":{"partition_activations":false}})");
   EXPECT_THAT(error_of([] { read(R"({"activation_checkpointing": {"cpu_checkpointing": "false"}})"); }),

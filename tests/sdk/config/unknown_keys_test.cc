@@ -126,6 +126,40 @@ TEST(UnknownKeys, KeysOfTheUsersOwnGetNoSuggestion) {
   }
 }
 
+TEST(UnknownKeys, MisspeltIsWhatCanBeNothingElse) {
+  const auto misspelt = [](const char* text) {
+    const std::vector<UnknownKey> keys = unknown(text);
+    EXPECT_EQ(keys.size(), 1u) << text;
+    return !keys.empty() && keys.front().misspelt;
+  };
+  for (const char* slip :
+       {R"({"train_batchsize": 8})", R"({"zero_optimisation": {"stage": 1}})", R"({"FP16": {"enabled": true}})",
+        R"({"gradient-clipping": 1})", R"({"zero_optimization": {"stgae": 1}})",
+        R"({"zero_optimization": {"gradient_clipping": 1}})", R"({"zero_optimization.stage": 1})",
+        R"({"zero_optimization": {"stage ": 1}})"}) {
+    EXPECT_TRUE(misspelt(slip)) << slip;
+  }
+  for (const char* other :
+       {R"({"train_batch_size": 8, "train_batchsize": 8})", R"({"pipe_parallel_size": 2})", R"({"data_type": "bf16"})",
+        R"({"zero_optimization": {"overlap": true}})", R"({"zero_optimization": {"stage": 1, "stage ": 2}})",
+        R"({"train_micro_batch_size": 8})", R"({"offload_optimizer": {"device": "cpu"}})", R"({"seeds": 1})",
+        R"({"zero_optimization": {"stage3_max_live_tensors": 1}})"}) {
+    EXPECT_FALSE(misspelt(other)) << other;
+  }
+}
+
+TEST(UnknownKeys, AMarkSwitchesAKeyOff) {
+  for (const char* off : {R"({"_optimizer": {"type": "Adam"}})", R"({"#train_batch_size": 8})", R"({"fp16_": {}})",
+                          R"({"zero_optimization": {"//overlap_comm": true}})"}) {
+    EXPECT_EQ(suggestion(off), "") << off;
+  }
+}
+
+TEST(UnknownKeys, AnotherProgramsLongKeyResemblesNone) {
+  EXPECT_EQ(suggestion(R"({"pipe_parallel_size": 2})"), "");
+  EXPECT_EQ(suggestion(R"({"model_parallel_size": 2})"), "");
+}
+
 TEST(UnknownKeys, LooksOnlyWhereDeepSpeedItselfLooks) {
   EXPECT_THAT(unknown(R"({"optimizer": {"type": "Mine", "params": {"stgae": 1}}})"), IsEmpty());
   EXPECT_THAT(unknown(R"({"fp16": null, "zero_optimization": true, "scheduler": []})"), IsEmpty());

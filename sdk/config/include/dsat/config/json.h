@@ -24,8 +24,8 @@ std::string text_of(const Json& json, int indent = -1);
 // Reads and parses a file. An Error names a missing or unreadable file.
 Json load_file(const std::filesystem::path& file);
 
-// As parse(), for what people write: a text that is no JSON may be Hjson, which DeepSpeed reads (docs/configuration.md). The
-// root is then an object, whose braces may be missing.
+// As parse(), for what people write: a text that is no JSON may be Hjson, as DeepSpeed reads it
+// (docs/configuration.md). The root is then an object, whose braces may be missing.
 Json parse_input(std::string_view text, const std::string& source);
 
 // Reads a file that a user names by parse_input(). It may be a pipe (dsat/base/files.h: try_read_input).

@@ -52,9 +52,11 @@ struct UnknownKey {
   bool stray_space = false;  // the key is known without the white space around it
   bool refused = false;      // DeepSpeed refuses unknown keys in this section; elsewhere it ignores them
   bool dotted = false;       // the key itself has a dot, unlike any key of DeepSpeed
+  bool misspelt = false;     // the suggestion is surely meant: one slip away, absent, and with such a value
 };
 std::vector<UnknownKey> unknown_keys(const Json& config);
-// The problem with an unknown key, in one line; empty: it is the user's own key.
+// The problem with an unknown key, in one line; empty: it is the user's own key. A user's configuration is refused for
+// a misspelt key only, because a key that resembles another one may belong to somebody else.
 std::string why_refused(const UnknownKey& unknown);
 
 // The configuration as DeepSpeed reads it: in zero_optimization "yes" is true, 5e8 is 500000000 and
