@@ -132,13 +132,15 @@ void write_batch_sizes(Json& config, const BatchSizes& sizes) {
 }
 
 TensorParallelism tensor_parallelism(const Json& config) {
+  constexpr std::string_view kInnerSize = "tensor_parallel.tp.tp_size";
   constexpr std::array<const char*, 5> kKeys = {"tensor_parallel.autotp_size", "tensor_parallel.tp_size",
-                                                "tensor_parallel.tp.tp_size", "mp_size", "autotuning.mp_size"};
+                                                kInnerSize.data(), "mp_size", "autotuning.mp_size"};
   TensorParallelism result;
   const char* given_by = nullptr;
   for (const std::string_view key : kKeys) {
     const std::optional<int64_t> value = read_integer(config, key);
-    if (!value) continue;
+    // DeepSpeed reads the inner size only beside its own.
+    if (!value || (key == kInnerSize && find(config, kKeys[0]) == nullptr)) continue;
     if (*value < 0) refuse_value(key, *find(config, key), "a positive integer, or 0 for none");
     // 0 switches tensor parallelism off; 1 is the default of every key.
     if (*value <= 1) continue;

@@ -23,6 +23,8 @@ namespace {
 constexpr std::array<int64_t, 8> kBucketSizes = {1'000'000,   5'000'000,   10'000'000,    50'000'000,
                                                  100'000'000, 500'000'000, 1'000'000'000, 5'000'000'000};
 
+constexpr const char* kContiguousKey = "zero_optimization.contiguous_gradients";
+
 // A stage also has the axes of every lower one. Only keys that DeepSpeed reads are tuned: allgather_bucket_size has
 // no effect from 0.12.4 on, and allgather_partitions never had one (docs/real-deepspeed.md).
 std::vector<Axis> default_axes(int stage) {
@@ -35,7 +37,7 @@ std::vector<Axis> default_axes(int stage) {
   if (stage >= 2) {
     axes.push_back({"zero_optimization.overlap_comm", flags});
     axes.push_back({"zero_optimization.reduce_scatter", flags});
-    axes.push_back({"zero_optimization.contiguous_gradients", flags});
+    axes.push_back({kContiguousKey, flags});
   }
   if (stage >= 3) {
     axes.push_back({"zero_optimization.stage3_prefetch_bucket_size", {5'000'000, 50'000'000, 500'000'000}});
@@ -44,6 +46,11 @@ std::vector<Axis> default_axes(int stage) {
     axes.push_back({"zero_optimization.sub_group_size", {100'000'000, 1'000'000'000}});
   }
   return axes;
+}
+
+// On processors one of two values is wrong at ZeRO 1 and 2, so this key is no axis there.
+bool is_fixed(const Axis& axis, int stage, const RuleOptions& rules) {
+  return rules.on_processors && (stage == 1 || stage == 2) && axis.key == kContiguousKey;
 }
 
 // Does the key belong to the offload rules? Such keys are axes at every stage, so that an allowed value replaces a
@@ -194,6 +201,7 @@ class Builder {
     settle_lists(user);
     take_world();
     check_partitions();
+    fix_contiguous_gradients();
     add_stages();
     const bool stage_listed = std::any_of(user.begin(), user.end(), [](const auto& e) { return e.key == kStageKey; });
     if (every_stage || (stage_listed && space().stage(zero_stage(base_)) == nullptr)) {
@@ -290,6 +298,20 @@ class Builder {
         if (const auto broken = broken_rule(probe, request_.rules)) throw Error(entry.origin + ": " + *broken);
       }
     }
+  }
+
+  // Replaces the user's own false where it is wrong: in the base configuration at ZeRO 1 and 2, and in all trials
+  // there.
+  void fix_contiguous_gradients() {
+    const Json* given = find(base_, kContiguousKey);
+    if (!request_.rules.on_processors || given == nullptr || *given != false) return;
+    entries_.insert(entries_.begin(), {kContiguousKey, {true}, std::vector<int>{1, 2}, request_.config_name});
+    const int stage = zero_stage(base_);
+    if (stage == 1 || stage == 2) set(base_, kContiguousKey, true);
+    result_.notices.push_back(fmt::format(
+        "{} is false in {}: on processors DeepSpeed then reduces no gradient at ZeRO 1 and 2, so it is true "
+        "there",
+        kContiguousKey, request_.config_name));
   }
 
   void restrict_stages(const SpaceEntry& entry) {
@@ -394,6 +416,9 @@ class Builder {
     std::vector<LeftOut> left_out;
     for (const int stage : stages_) {
       std::vector<Axis> axes = request_.default_axes ? default_axes(stage) : std::vector<Axis>();
+      axes.erase(std::remove_if(axes.begin(), axes.end(),
+                                [&](const Axis& axis) { return is_fixed(axis, stage, request_.rules); }),
+                 axes.end());
       for (const SpaceEntry& entry : entries_) {
         if (applies(entry, stage)) put(axes, entry);
       }

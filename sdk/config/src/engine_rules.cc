@@ -1,4 +1,4 @@
-// One function a rule. A rule is here only if every version of DeepSpeed has it (docs/real-deepspeed.md).
+// One function a rule. A rule that not every version of DeepSpeed has asks for the version (docs/real-deepspeed.md).
 #include "engine_rules.h"
 
 #include <fmt/format.h>
@@ -40,11 +40,55 @@ std::optional<std::string> broken_reduce_scatter_rule(const Json& config, int st
                      but_stage(stage));
 }
 
-// Versions differ in the stages that allow fp16 master weights; no version allows stage 0.
+// Versions differ in the stages that allow master weights in 16 bit; no version allows stage 0.
 std::optional<std::string> broken_master_rule(const Json& config, int stage) {
-  constexpr const char* kMaster = "fp16.fp16_master_weights_and_grads";
-  if (stage != 0 || !is_enabled(config, "fp16.enabled") || !is_enabled(config, kMaster)) return std::nullopt;
-  return fmt::format("master weights and gradients in fp16 need ZeRO: {} is true{}", kMaster, but_stage(stage));
+  if (stage != 0) return std::nullopt;
+  for (const char* type : {"fp16", "bf16"}) {
+    const std::string key = fmt::format("{0}.{0}_master_weights_and_grads", type);
+    if (!is_enabled(config, std::string(type) + ".enabled") || !is_enabled(config, key)) continue;
+    return fmt::format("master weights and gradients in {} need ZeRO: {} is true{}", type, key, but_stage(stage));
+  }
+  return std::nullopt;
+}
+
+bool is_older(const RuleOptions& options, const EngineVersion& version) {
+  return options.engine_version && *options.engine_version < version;
+}
+
+// Muon orthogonalizes whole gradients, and reduce_scatter leaves a part of them.
+std::optional<std::string> broken_muon_rule(const Json& config, int stage, const RuleOptions& options) {
+  constexpr const char* kReduceScatter = "zero_optimization.reduce_scatter";
+  if (stage == 0 || lower_case(read_string(config, "optimizer.type").value_or("")) != "muon") return std::nullopt;
+  if (!read_bool(config, kReduceScatter).value_or(true)) return std::nullopt;
+  const Json* device = find(config, "zero_optimization.offload_optimizer.device");
+  const bool offloads = (device != nullptr && device->is_string() && *device != "none" && *device != "auto") ||
+                        is_enabled(config, "zero_optimization.cpu_offload");
+  const bool refused = stage == 3 ? !is_older(options, {0, 18, 9}) : offloads && !is_older(options, {0, 19, 3});
+  if (!refused) return std::nullopt;
+  return fmt::format("Muon {} needs {} false: it is true", stage == 3 ? "at ZeRO 3" : "with an offloaded optimizer",
+                     kReduceScatter);
+}
+
+// Versions before 0.19.6 do not know the key and ignore it.
+std::optional<std::string> broken_sum_rule(const Json& config, int stage, const RuleOptions& options) {
+  constexpr const char* kOperation = "gradient_allreduce_op";
+  if (is_older(options, {0, 19, 6}) || read_string(config, kOperation) != "sum") return std::nullopt;
+  const Json* zenflow = find(config, "zero_optimization.zenflow");
+  const char* with = stage == 3                                   ? "ZeRO 3"
+                     : zenflow != nullptr && zenflow->is_object() ? "ZenFlow"
+                     : is_enabled(config, "compile.deepcompile")  ? "DeepCompile"
+                                                                  : nullptr;
+  if (with == nullptr) return std::nullopt;
+  return fmt::format("sums of gradients do not work with {}: {} is sum", with, kOperation);
+}
+
+// The engine looks for gradients of a tensor type that processors do not have.
+std::optional<std::string> broken_processor_rule(const Json& config, int stage, const RuleOptions& options) {
+  constexpr const char* kContiguous = "zero_optimization.contiguous_gradients";
+  if (!options.on_processors || (stage != 1 && stage != 2)) return std::nullopt;
+  if (read_bool(config, kContiguous).value_or(true)) return std::nullopt;
+  return fmt::format("on processors DeepSpeed reduces no gradient at ZeRO 1 and 2 without {}: it is false",
+                     kContiguous);
 }
 
 std::optional<std::string> broken_nvme_rule(const Json& config, int stage) {
@@ -86,11 +130,14 @@ std::optional<std::string> broken_optimizer_rule(const Json& config, int stage) 
 
 std::string but_stage(int stage) { return fmt::format(", but {} is {}", kStageKey, stage); }
 
-std::optional<std::string> broken_engine_rule(const Json& config, int stage) {
+std::optional<std::string> broken_engine_rule(const Json& config, int stage, const RuleOptions& options) {
   if (auto broken = broken_elasticity_rule(config)) return broken;
   if (auto broken = broken_optimizer_rule(config, stage)) return broken;
   if (auto broken = broken_reduce_scatter_rule(config, stage)) return broken;
+  if (auto broken = broken_muon_rule(config, stage, options)) return broken;
+  if (auto broken = broken_sum_rule(config, stage, options)) return broken;
   if (auto broken = broken_master_rule(config, stage)) return broken;
+  if (auto broken = broken_processor_rule(config, stage, options)) return broken;
   return broken_nvme_rule(config, stage);
 }
 

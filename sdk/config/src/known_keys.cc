@@ -25,7 +25,7 @@ constexpr Row kRows[] = {
      "use_node_local_storage load_universal_checkpoint checkpoint_tag_validation"},
     {"", KeyKind::kFree,
      "compression_training data_efficiency curriculum_learning quantize_training weight_quantization expert_parallel "
-     "amp compile datastates_ckpt data_sampling mesh_param"},
+     "amp datastates_ckpt data_sampling mesh_param"},
     {"optimizer", KeyKind::kScalar, "type legacy_fusion"},
     {"optimizer", KeyKind::kFree, "params"},
     {"scheduler", KeyKind::kScalar, "type"},
@@ -54,7 +54,11 @@ constexpr Row kRows[] = {
      "zero_quantized_nontrainable_weights zero_quantized_gradients mics_shard_size mics_hierarchical_params_gather "
      "memory_efficient_linear pipeline_loading_checkpoint override_module_apply log_trace_cache_warnings "
      "enable_sanity_checks save_muon_momentum_buffer_in_memory"},
-    {"zero_optimization", KeyKind::kFree, "zeropp_loco_param zenflow leaf_module"},
+    {"zero_optimization", KeyKind::kFree, "zeropp_loco_param"},
+    {"zero_optimization.zenflow", KeyKind::kScalar,
+     "topk_ratio select_strategy select_interval update_interval overlap_step offload auto_ratio full_warm_up_rounds "
+     "pt_reserved_cores_perc steps_per_epoch"},
+    {"zero_optimization.leaf_module", KeyKind::kList, "classes names name_suffixes"},
     {"zero_optimization.offload_param", KeyKind::kScalar,
      "device nvme_path pin_memory buffer_count buffer_size max_in_cpu"},
     {"zero_optimization.offload_optimizer", KeyKind::kScalar,
@@ -67,6 +71,13 @@ constexpr Row kRows[] = {
      "synchronize_checkpoint_boundary profile"},
     {"pipeline", KeyKind::kScalar,
      "stages partition seed_layers activation_checkpoint_interval pipe_partitioned grad_partitioned use_reentrant"},
+    {"compile", KeyKind::kScalar,
+     "enabled backend deepcompile free_activation free_activation_threshold offload_activation "
+     "offload_activation_pin_memory offload_opt_states double_buffer symmetric_memory debug_log offload_parameters "
+     "sync_before_reduce sync_after_reduce sync_before_allgather sync_after_allgather keep_int_input_tensors "
+     "keep_all_input_tensors"},
+    {"compile", KeyKind::kList, "passes"},
+    {"compile", KeyKind::kFree, "kwargs"},
     {"tensor_parallel", KeyKind::kScalar,
      "enabled autotp_size tp_size tp_grain_size tp_overlap_comm preset_model vocab_parallel_lm_head dtype "
      "keep_module_on_host replace_with_kernel_inject kernel_inject"},
@@ -88,8 +99,8 @@ constexpr Row kRows[] = {
      "enabled samples_log_interval project workspace api_key experiment_name experiment_key online mode"},
     {"comms_logger", KeyKind::kScalar, "enabled verbose prof_all debug"},
     {"comms_logger", KeyKind::kList, "prof_ops"},
-    {"data_types", KeyKind::kScalar, "grad_accum_dtype"},
-    {"checkpoint", KeyKind::kScalar, "tag_validation load_universal use_node_local_storage"},
+    {"data_types", KeyKind::kScalar, "grad_accum_dtype param_dtype buffer_dtype"},
+    {"checkpoint", KeyKind::kScalar, "tag_validation checkpoint_serialization load_universal use_node_local_storage"},
     {"checkpoint", KeyKind::kFree, "parallel_write writer"},
     {"elasticity", KeyKind::kScalar,
      "enabled max_train_batch_size min_gpus max_gpus min_time prefer_larger_batch ignore_non_elastic_batch_info "

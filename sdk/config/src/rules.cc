@@ -122,6 +122,26 @@ std::optional<std::string> broken_bucket_rule(const Json& config, int stage) {
   return std::nullopt;
 }
 
+// Without ZeRO, DeepSpeed has no optimizer for some pairs of types. For the precision "auto" no rule applies.
+std::optional<std::string> broken_gradient_type_rule(const Json& config, int stage, const std::string& on,
+                                                     const RuleOptions& options) {
+  const std::optional<std::string> dtype = accumulation_dtype(config);
+  if (stage != 0 || !dtype || on.empty()) return std::nullopt;
+  const auto version = options.engine_version;
+  const char* wanted = "fp16 with fp16";
+  bool allowed = *dtype == "fp16";
+  if (on != "fp16.enabled") {
+    const bool pipeline = read_positive(config, "pipeline.stages").value_or(1) > 1;
+    const bool takes_bf16 = pipeline || !version || !(*version < EngineVersion{0, 17, 6});
+    const bool takes_fp32 = !version || *version < EngineVersion{0, 18, 5};
+    allowed = (*dtype == "bf16" && takes_bf16) || (*dtype == "fp32" && takes_fp32);
+    wanted = !takes_bf16 ? "fp32 with bf16" : takes_fp32 ? "bf16 or fp32 with bf16" : "bf16 with bf16";
+  }
+  if (allowed) return std::nullopt;
+  return fmt::format("without ZeRO, gradients must be {}: {} is {}, {} is true, and {} is 0", wanted,
+                     kAccumulationTypeKey, *dtype, on, kStageKey);
+}
+
 std::optional<std::string> broken_precision_rule(const Json& config, int stage, const RuleOptions& options) {
   for (const char* section : {"fp16", "bf16", "bfloat16"}) require_section(config, section);
   std::string on;
@@ -130,15 +150,7 @@ std::optional<std::string> broken_precision_rule(const Json& config, int stage, 
     if (on == "fp16.enabled") return fmt::format("one precision at a time: fp16.enabled and {} are both true", key);
     on = key;
   }
-  // Without ZeRO, DeepSpeed has no optimizer for other pairs of types. For the precision "auto" no rule applies.
-  if (!options.engine_is_deepspeed) return std::nullopt;
-  const std::optional<std::string> dtype = accumulation_dtype(config);
-  if (stage != 0 || !dtype || on.empty()) return std::nullopt;
-  const bool pipeline = read_positive(config, "pipeline.stages").value_or(1) > 1;
-  if (on == "fp16.enabled" ? *dtype == "fp16" : *dtype == "fp32" || (pipeline && *dtype == "bf16")) return std::nullopt;
-  return fmt::format("without ZeRO, gradients must be {}: {} is {}, {} is true, and {} is 0",
-                     on == "fp16.enabled" ? "fp16 with fp16" : "fp32 with bf16", kAccumulationTypeKey, *dtype, on,
-                     kStageKey);
+  return options.engine_is_deepspeed ? broken_gradient_type_rule(config, stage, on, options) : std::nullopt;
 }
 
 }  // namespace
@@ -171,7 +183,7 @@ std::optional<std::string> broken_rule(const Json& config, const RuleOptions& op
   if (auto broken = broken_bucket_rule(config, stage)) return broken;
   if (auto broken = broken_partition_rule(config, stage, options)) return broken;
   if (auto broken = broken_precision_rule(config, stage, options)) return broken;
-  return options.engine_is_deepspeed ? broken_engine_rule(config, stage) : std::nullopt;
+  return options.engine_is_deepspeed ? broken_engine_rule(config, stage, options) : std::nullopt;
 }
 
 std::optional<std::string> forbids_stage(const Json& config, int stage, const RuleOptions& options) {

@@ -277,8 +277,27 @@ Json canonical_section(const Json& section, const std::string& prefix) {
 }  // namespace
 
 bool is_closed(std::string_view section) {
-  return section == kZeroSection || section == "zero_optimization.offload_param" ||
-         section == "zero_optimization.offload_optimizer";
+  // Some of these take every key in versions that read them without pydantic.
+  constexpr std::string_view kClosed[] = {"zero_optimization.offload_param",
+                                          "zero_optimization.offload_optimizer",
+                                          "zero_optimization.zenflow",
+                                          "zero_optimization.leaf_module",
+                                          "bf16",
+                                          "bfloat16",
+                                          "fp16",
+                                          "compile",
+                                          "tensor_parallel",
+                                          "tensor_parallel.tp"};
+  return section == kZeroSection || std::find(std::begin(kClosed), std::end(kClosed), section) != std::end(kClosed);
+}
+
+bool takes_auto(std::string_view key) {
+  constexpr std::string_view kKeys[] = {
+      "zero_optimization.zenflow.select_strategy", "zero_optimization.zenflow.select_interval",
+      "zero_optimization.zenflow.update_interval", "pipeline.stages", "pipeline.partition"};
+  constexpr std::string_view kExperts = "expert_parallel.";
+  return key.substr(0, kExperts.size()) == kExperts ||
+         std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
 std::string canonical_key(const std::string& key) {

@@ -10,7 +10,7 @@
 
 namespace dsat::config {
 
-// Does DeepSpeed refuse unknown keys in this section? It does in zero_optimization and its offload sections.
+// Does DeepSpeed refuse unknown keys in this section? Some versions do so in fewer sections.
 bool is_closed(std::string_view section);
 
 // dsat's name of a key: zero_optimization.stage3_x for the equivalent zero_optimization.x.

@@ -13,7 +13,7 @@ namespace {
 double as_double(int64_t value) { return static_cast<double>(value); }
 double element_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }
 
-// The fp32 values that the optimizer keeps for each parameter, besides a master copy.
+// The values that the optimizer keeps for each parameter, besides a master copy.
 double optimizer_values(Optimizer optimizer) {
   switch (optimizer) {
     case Optimizer::adam:
@@ -26,19 +26,21 @@ double optimizer_values(Optimizer optimizer) {
   return 2;
 }
 
-// Bytes of the fp32 master copy for each trainable parameter. Precisions of 16 bit always need it.
+// Bytes of the master copy for each trainable parameter. Precisions of 16 bit always need it.
 double master_bytes(const Setup& setup, const EngineRules& rules) {
   const bool fp32 = setup.precision == Precision::fp32;
-  return !fp32 || (rules.master_copy_in_fp32 && setup.stage >= 1) ? 4 : 0;
+  if (fp32 && !(rules.master_copy_in_fp32 && setup.stage >= 1)) return 0;
+  return setup.half_master_copy ? 2 : 4;
 }
 
 // Does DeepSpeed use its BF16_Optimizer? That one accumulates in a flat fp32 gradient of all parameters, beside the
 // gradients of backward; it divides master copy and states even without ZeRO, and reduces without a bucket. (With a
 // pipeline at stage 0 it can accumulate in bf16. Then the result is too high.)
 bool has_flat_gradients(const Setup& setup, const EngineRules& rules) {
-  if (!rules.flat_bf16_gradients || setup.precision != Precision::bf16) return false;
-  return setup.stage == 0 || (setup.stage == 1 && setup.accumulation_dtype == Precision::fp32 &&
-                              setup.optimizer_device == Device::accelerator);
+  if (!rules.flat_bf16_gradients || setup.precision != Precision::bf16 || setup.stage > 1) return false;
+  const bool fp32 = setup.accumulation_dtype == Precision::fp32;
+  if (setup.stage == 0) return fp32 || rules.flat_at_stage_0;
+  return fp32 && setup.optimizer_device == Device::accelerator;
 }
 
 void check(double value, const char* name) {
@@ -161,8 +163,8 @@ double model_state_bytes(const ModelSize& size, const Setup& setup) {
   double gradients = share.trainable * (flat ? 4 + 2 : element_bytes(setup.accumulation_dtype));
   if (setup.stage >= 2) gradients = offloaded ? 0 : gradients / ranks;
 
-  double optimizer =
-      share.trainable * (master_bytes(setup, rules) + 4 * optimizer_values(setup.optimizer)) * kept_share(share, setup);
+  const double states = (setup.half_states ? 2 : 4) * optimizer_values(setup.optimizer);
+  double optimizer = share.trainable * (master_bytes(setup, rules) + states) * kept_share(share, setup);
   if (setup.stage >= 1 || flat) optimizer /= ranks;
 
   return parameter_bytes(size, share, setup) + gradients + optimizer;

@@ -166,6 +166,10 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size, Engine e
   setup.precision = precision_of(config);
   setup.accumulation_dtype = accumulation_dtype_of(config, setup.precision);
   setup.optimizer = optimizer_of(config);
+  if (setup.precision == Precision::bf16) {
+    setup.half_master_copy = flag(config, "bf16.bf16_master_weights_and_grads", false);
+    setup.half_states = flag(config, "bf16.bf16_optimizer_states", false);
+  }
   setup.optimizer_device = device_of(config, "offload_optimizer", {"cpu_offload"});
   setup.parameter_device = device_of(config, "offload_param", {"cpu_offload_param", "cpu_offload_params"});
   const config::TensorParallelism tensor = config::tensor_parallelism(config);

@@ -66,7 +66,8 @@ inline double noise_factor(const Setup& setup) { return setup.micro_batch == 1 ?
 
 // Everything that decides memory, except the micro batch.
 inline auto key_of(const Setup& s) {
-  return std::tie(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.optimizer_device, s.parameter_device,
+  return std::tie(s.stage, s.precision, s.accumulation_dtype, s.optimizer, s.half_master_copy, s.half_states,
+                  s.optimizer_device, s.parameter_device,
                   s.offload_ratio, s.sub_group_elements, s.hierarchical_partition, s.data_parallel_size,
                   s.tensor_parallel_size, s.pipeline_stages, s.activation_checkpointing, s.reduce_bucket_elements,
                   s.allgather_bucket_elements, s.prefetch_bucket_elements, s.max_reuse_distance_elements,

@@ -141,6 +141,8 @@ TEST(DataParallelSize, DividesByTensorAndPipelineParallelism) {
 TEST(DataParallelSize, TensorParallelismOfDeepSpeedsOwnCountsEveryRank) {
   EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 4}})")), 8);
   EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"tp": {"tp_size": 4}}})")), 8);
+  EXPECT_EQ(tensor_parallelism(config(R"({"tensor_parallel": {"tp": {"tp_size": 4}}})")).size, 1) << "ignored alone";
+  EXPECT_EQ(tensor_parallelism(config(R"({"tensor_parallel": {"autotp_size": 4, "tp": {"tp_size": 4}}})")).size, 4);
   EXPECT_EQ(data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 2}, "pipeline": {"stages": 2}})")), 4);
   EXPECT_THAT(error_of([] { data_parallel_size(8, config(R"({"tensor_parallel": {"autotp_size": 3}})")); }),
               HasSubstr("tensor-parallel size 3"));

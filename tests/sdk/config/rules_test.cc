@@ -152,8 +152,8 @@ TEST(BrokenRule, WithoutZeroOnlySomePrecisionsOfGradients) {
   };
   EXPECT_EQ(broken("bf16", "fp32", 0), "");
   EXPECT_EQ(broken("fp16", "float16", 0), "");
-  EXPECT_THAT(broken("bf16", "bf16", 0),
-              AllOf(HasSubstr("fp32 with bf16"), HasSubstr("data_types.grad_accum_dtype is bf16"),
+  EXPECT_THAT(broken("bf16", "fp16", 0),
+              AllOf(HasSubstr("bf16 or fp32 with bf16"), HasSubstr("data_types.grad_accum_dtype is fp16"),
                     HasSubstr("zero_optimization.stage is 0")));
   EXPECT_THAT(broken("fp16", "fp32", 0), HasSubstr("fp16 with fp16"));
   EXPECT_EQ(broken("bf16", "bf16", 0, 2), "") << "a pipeline can";
@@ -252,6 +252,74 @@ TEST(ForbidsStage, TheUsersMicroBatchIsOnlyAStartingPoint) {
   RuleOptions bounds;
   bounds.max_micro_batch = 8;
   EXPECT_EQ(forbids_stage(config(R"({"train_micro_batch_size_per_gpu": 64})"), 1, bounds), std::nullopt);
+}
+
+RuleOptions with_version(const char* version) {
+  RuleOptions options;
+  options.engine_version = parse_engine_version(version);
+  return options;
+}
+
+TEST(BrokenRule, TheGradientsOfBf16WithoutZeroDependOnTheVersion) {
+  const auto at = [](const char* dtype, const RuleOptions& options) {
+    return rule(
+        config(fmt::format(R"({{"bf16": {{"enabled": true}}, "data_types": {{"grad_accum_dtype": "{}"}}}})", dtype)),
+        options);
+  };
+  EXPECT_THAT(at("bf16", with_version("0.17.5")), HasSubstr("must be fp32 with bf16"));
+  EXPECT_EQ(at("fp32", with_version("0.17.5")), "");
+  EXPECT_EQ(at("bf16", with_version("0.17.6")), "");
+  EXPECT_EQ(at("fp32", with_version("0.18.4")), "");
+  EXPECT_EQ(at("bf16", with_version("0.18.5")), "");
+  EXPECT_THAT(at("fp32", with_version("0.18.5")), HasSubstr("must be bf16 with bf16"));
+  EXPECT_EQ(at("bf16", {}), "") << "the first trial shows the version";
+  EXPECT_EQ(at("fp32", {}), "");
+  EXPECT_THAT(at("fp16", {}), HasSubstr("must be bf16 or fp32"));
+}
+
+TEST(BrokenRule, MuonNeedsWholeGradients) {
+  const auto muon = [](int stage, const char* more) {
+    return config(
+        fmt::format(R"({{"optimizer": {{"type": "Muon"}}, "zero_optimization": {{"stage": {}{}}}}})", stage, more));
+  };
+  EXPECT_THAT(rule(muon(3, "")), HasSubstr("at ZeRO 3 needs zero_optimization.reduce_scatter false"));
+  EXPECT_EQ(rule(muon(3, R"(, "reduce_scatter": false)")), "");
+  EXPECT_EQ(rule(muon(3, ""), with_version("0.18.8")), "");
+  EXPECT_EQ(rule(muon(2, "")), "");
+  EXPECT_THAT(rule(muon(2, R"(, "offload_optimizer": {"device": "cpu"})")), HasSubstr("with an offloaded optimizer"));
+  EXPECT_EQ(rule(muon(2, R"(, "offload_optimizer": {"device": "none"})")), "");
+}
+
+TEST(BrokenRule, SumsOfGradientsAreNotForEveryFeature) {
+  EXPECT_THAT(rule(config(R"({"gradient_allreduce_op": "sum", "zero_optimization": {"stage": 3}})")),
+              HasSubstr("ZeRO 3"));
+  EXPECT_THAT(rule(config(R"({"gradient_allreduce_op": "sum", "zero_optimization": {"stage": 2, "zenflow": {}}})")),
+              HasSubstr("ZenFlow"));
+  EXPECT_THAT(rule(config(R"({"gradient_allreduce_op": "sum", "compile": {"deepcompile": true}})")),
+              HasSubstr("DeepCompile"));
+  EXPECT_EQ(rule(config(R"({"gradient_allreduce_op": "sum", "zero_optimization": {"stage": 2}})")), "");
+  EXPECT_EQ(
+      rule(config(R"({"gradient_allreduce_op": "sum", "zero_optimization": {"stage": 3}})"), with_version("0.18.0")),
+      "")
+      << "an older DeepSpeed ignores the key";
+}
+
+TEST(BrokenRule, MasterWeightsIn16BitNeedZero) {
+  const Json half = config(R"({"bf16": {"enabled": true, "bf16_master_weights_and_grads": true}})");
+  EXPECT_THAT(rule(half), HasSubstr("bf16.bf16_master_weights_and_grads is true"));
+  EXPECT_EQ(forbids_stage(half, 1), std::nullopt);
+}
+
+TEST(BrokenRule, OnProcessorsGradientsMustBeContiguous) {
+  RuleOptions processors;
+  processors.on_processors = true;
+  for (const int stage : {1, 2}) {
+    const Json json = zero(fmt::format(R"("stage": {}, "contiguous_gradients": false)", stage));
+    EXPECT_THAT(rule(json, processors), HasSubstr("reduces no gradient")) << stage;
+    EXPECT_EQ(rule(json), "") << stage;
+  }
+  EXPECT_EQ(rule(zero(R"("stage": 3, "contiguous_gradients": false)"), processors), "");
+  EXPECT_EQ(rule(zero(R"("stage": 2, "contiguous_gradients": true)"), processors), "");
 }
 
 }  // namespace

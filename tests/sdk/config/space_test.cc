@@ -73,6 +73,31 @@ TEST(DefaultSpace, IsCumulativeByStage) {
   EXPECT_THAT(result.notices, IsEmpty());
 }
 
+TEST(DefaultSpace, OnProcessorsContiguousGradientsStayAtStages1And2) {
+  const auto on_processors = [](const char* config) {
+    SpaceRequest wanted = request(config, {1, 2, 3});
+    wanted.rules.on_processors = true;
+    return build_space(wanted);
+  };
+  constexpr const char* kContiguous = "zero_optimization.contiguous_gradients";
+  const SpaceResult plain = on_processors("{}");
+  EXPECT_EQ(values_of(plain, 2, kContiguous), "none");
+  EXPECT_EQ(values_of(plain, 3, kContiguous), "[true,false]");
+  EXPECT_THAT(plain.notices, IsEmpty());
+
+  const SpaceResult wrong = on_processors(R"({"zero_optimization": {"stage": 2, "contiguous_gradients": false}})");
+  EXPECT_EQ(*find(wrong.base_config, kContiguous), true);
+  EXPECT_THAT(wrong.notices, ElementsAre(HasSubstr("reduces no gradient")));
+
+  const SpaceResult third = on_processors(R"({"zero_optimization": {"stage": 3, "contiguous_gradients": false}})");
+  EXPECT_EQ(*find(third.base_config, kContiguous), false) << "it is right at stage 3";
+  EXPECT_EQ(values_of(third, 1, kContiguous), "[true]");
+  EXPECT_EQ(values_of(third, 3, kContiguous), "[true,false]");
+
+  const SpaceResult listed = on_processors(R"({"zero_optimization": {"contiguous_gradients": [false, true]}})");
+  EXPECT_EQ(values_of(listed, 2, kContiguous), "[true]");
+}
+
 TEST(DefaultSpace, AScalarOfTheUsersIsStillTunedAndStaysInTheBase) {
   const SpaceResult result = build(R"({"zero_optimization": {"stage": 1, "reduce_bucket_size": 123}, "own": [1, 2]})");
   EXPECT_THAT(keys_of(result, 1), Contains(kReduce));

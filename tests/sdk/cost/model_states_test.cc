@@ -59,10 +59,18 @@ TEST(ModelStatesTest, OptimizersDifferByTheirStates) {
 }
 
 // DeepSpeed 0.14.5, runtime/bf16_optimizer.py: a flat fp32 gradient of all parameters, the states divided without ZeRO.
-TEST(ModelStatesTest, DeepSpeedKeepsFlatFp32GradientsInBf16WithoutZero) {
+TEST(ModelStatesTest, DeepSpeedKeptFlatFp32GradientsInBf16WithoutZero) {
   cost::Setup setup = setup_at(0, Precision::bf16, 4);
-  EXPECT_EQ(model_state_bytes({1000, 500, 0}, setup), 1000 * 2 + 500 * (4 + 2 + 12 / 4));
-  EXPECT_EQ(forward_bytes({1000, 500, 0}, setup), 1000 * 2 + 500 * (4 + 4 / 4)) << "before backward and step";
+  ModelSize older{1000, 500, 0};
+  older.deepspeed = engine_of_deepspeed("0.17.5");
+  EXPECT_EQ(model_state_bytes(older, setup), 1000 * 2 + 500 * (4 + 2 + 12 / 4));
+  EXPECT_EQ(forward_bytes(older, setup), 1000 * 2 + 500 * (4 + 4 / 4)) << "before backward and step";
+  // From 0.17.6 on nothing is divided, unless gradients are asked for in fp32.
+  EXPECT_EQ(model_state_bytes({1000, 500, 0}, setup), 1000 * 2 + 500 * (2 + 12));
+  EXPECT_EQ(forward_bytes({1000, 500, 0}, setup), 1000 * 2 + 500 * 4);
+  cost::Setup wide = setup;
+  wide.accumulation_dtype = Precision::fp32;
+  EXPECT_EQ(model_state_bytes({1000, 500, 0}, wide), 1000 * 2 + 500 * (4 + 2 + 12 / 4));
   EXPECT_EQ(model_state_bytes({1000, 500, 50}, setup), 1000 * 2 + 500 * (2 + 12)) << "the engine by layers";
   setup.stage = 1;
   EXPECT_GT(buffer_bytes(all_trained(1000), setup), 0);
@@ -72,6 +80,14 @@ TEST(ModelStatesTest, DeepSpeedKeepsFlatFp32GradientsInBf16WithoutZero) {
   EXPECT_EQ(optional_buffer_bytes(all_trained(1000), setup), 0);
   setup.optimizer_device = Device::host;
   EXPECT_GT(buffer_bytes(all_trained(1000), setup), 0) << "an offloaded optimizer is ZeRO's";
+}
+
+TEST(ModelStatesTest, MasterWeightsAndStatesMayBeInBf16) {
+  cost::Setup setup = setup_at(2, Precision::bf16, 2);
+  setup.half_master_copy = true;
+  EXPECT_EQ(model_state_bytes(all_trained(1000), setup), 2'000 + (2'000 + 2'000 + 8'000) / 2);
+  setup.half_states = true;
+  EXPECT_EQ(model_state_bytes(all_trained(1000), setup), 2'000 + (2'000 + 2'000 + 4'000) / 2);
 }
 
 TEST(ModelStatesTest, FrozenParametersCostNoGradientAndNoOptimizerState) {
@@ -278,7 +294,10 @@ TEST(EngineTest, VersionsAreReadNumberByNumber) {
   for (const char* older : {"0.9.5", "0.10.3", "0.12.3", "0.12.3+git1"}) {
     EXPECT_EQ(engine_of_deepspeed(older), Engine::deepspeed_before_0_12_4) << older;
   }
-  for (const char* newer : {"0.12.4", "0.12.10", "0.14.5", "0.19.6+unknown", "1.0.0", "", "0.9", "git", "0..1"}) {
+  for (const char* older : {"0.12.4", "0.12.10", "0.14.5", "0.17.5"}) {
+    EXPECT_EQ(engine_of_deepspeed(older), Engine::deepspeed_before_0_17_6) << older;
+  }
+  for (const char* newer : {"0.17.6", "0.19.6+unknown", "1.0.0", "", "0.9", "git", "0..1"}) {
     EXPECT_EQ(engine_of_deepspeed(newer), Engine::deepspeed) << newer;
   }
 }

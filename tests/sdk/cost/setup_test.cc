@@ -180,6 +180,14 @@ TEST(SetupTest, RanksThatHoldOtherPartsOfALayerDoNotShareTheStates) {
   EXPECT_EQ(setup(R"({"mp_size": 4})").data_parallel_size, 8) << "the batch is divided by it already";
 }
 
+TEST(SetupTest, ReadsMasterWeightsInBf16) {
+  const cost::Setup half = read(
+      R"({"bf16": {"enabled": true, "bf16_master_weights_and_grads": true, "bf16_optimizer_states": true}})");
+  EXPECT_TRUE(half.half_master_copy);
+  EXPECT_TRUE(half.half_states);
+  EXPECT_FALSE(read(R"({"bf16": {"enabled": false, "bf16_master_weights_and_grads": true}})").half_master_copy);
+}
+
 TEST(SetupTest, WrongTypesAreRefusedByKey) {
   using testing::HasSubstr;
   EXPECT_THAT(refusal(R"([1])"), HasSubstr("JSON object"));

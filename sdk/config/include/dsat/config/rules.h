@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "dsat/config/engine_version.h"
 #include "dsat/error.h"
 
 namespace dsat::config {
@@ -27,6 +29,9 @@ struct RuleOptions {
   std::optional<int64_t> max_micro_batch;
   std::optional<int64_t> world_size;  // devices of a trial whose configuration has no world (world.h)
   bool engine_is_deepspeed = true;    // false: rules of DeepSpeed's engine alone do not apply
+  // Rules that versions do not share apply if the version is known.
+  std::optional<EngineVersion> engine_version;
+  bool on_processors = false;  // trials have no accelerator
 };
 
 // The first rule that a merged configuration breaks, in one line with rule and keys. nullopt: valid.
@@ -35,11 +40,13 @@ struct RuleOptions {
 //   optimizer ZeRO 3.
 // - The micro batch is within its bounds. Bucket sizes are positive, and even for the all-gather at ZeRO 1 and 2. At
 //   ZeRO 3 the sizes of hierarchical partitions divide the devices.
-// - fp16 and bf16 exclude each other. Without ZeRO, gradients are fp32 with bf16 and fp16 with fp16.
+// - fp16 and bf16 exclude each other. Without ZeRO, gradients are fp16 with fp16; with bf16 the version decides.
 // - Elasticity is refused, because it chooses the batch.
 // - DeepSpeed's engine refuses: amp with ZeRO; an optimizer that is untested with ZeRO, unless allowed; at ZeRO 2 and 3
 //   gradients scaled before a reduction by reduce_scatter; at ZeRO 3 quantized gradients without
-//   reduce_scatter; nvme without path.
+//   reduce_scatter; nvme without path; Muon with reduce_scatter at ZeRO 3 or with an offloaded optimizer; sums of
+//   gradients at ZeRO 3.
+// - On processors it reduces no gradient at ZeRO 1 and 2 without contiguous_gradients.
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options = {});
 
 // The reason why the user's own keys forbid a stage, as from broken_rule. nullopt: allowed.
@@ -63,6 +70,10 @@ std::string why_refused(const UnknownKey& unknown);
 // prefetch_bucket_size is stage3_prefetch_bucket_size. A list is an axis; each of its values is read in this way. An
 // Error names a key whose type or value DeepSpeed refuses.
 Json canonical(const Json& config);
+
+// Is "auto" a value of DeepSpeed's own at this dotted key? Elsewhere only Hugging Face's Trainer and accelerate replace
+// it.
+bool takes_auto(std::string_view key);
 
 // A strategy's overrides of `base`, as canonical() reads them. An Error names the first key that DeepSpeed would refuse
 // or ignore. Keys that `base` has are the user's own and allowed.

@@ -11,8 +11,9 @@
 namespace dsat::cost {
 
 enum class Engine {
-  deepspeed,                // from 0.12.4 on
-  deepspeed_before_0_12_4,  // gathers updated parameters through a bucket
+  deepspeed,                // from 0.17.6 on
+  deepspeed_before_0_17_6,  // bf16 without ZeRO has a separate optimizer
+  deepspeed_before_0_12_4,  // the same, and gathers updated parameters through a bucket
   by_layer,                 // dsat-trial
 };
 
@@ -23,7 +24,8 @@ struct EngineRules {
   bool master_copy_in_fp32;  // at stages 1 to 3, even if the parameters are fp32
   bool gathers_by_layer;  // stage 3 holds the largest layer, the parameters that its keys keep, and frozen ones whole
   bool allgather_copy;    // stages 1 and 2 gather through allgather_bucket_size elements
-  bool flat_bf16_gradients;  // a separate optimizer for bf16 at stage 0, and at stage 1 with fp32 gradients
+  bool flat_bf16_gradients;  // a separate optimizer for bf16 at stages 0 and 1 with fp32 gradients
+  bool flat_at_stage_0;      // the same for bf16 at stage 0 with any gradients
 };
 
 const EngineRules& rules_of(Engine engine);

@@ -20,6 +20,7 @@ struct Setup {
   Precision precision = Precision::fp32;
   Precision accumulation_dtype = Precision::fp32;  // data_types.grad_accum_dtype; default: the precision
   Optimizer optimizer = Optimizer::adam;
+  bool half_master_copy = false, half_states = false;  // the optimizer's, in bf16 in place of fp32
   Device optimizer_device = Device::accelerator;
   Device parameter_device = Device::accelerator;
   double offload_ratio = 1;            // share of the optimizer's sub-groups that is offloaded; stage 3 only

@@ -1,0 +1,76 @@
+// Tables of defects and of retired keys by version, and the parser of versions.
+#include "dsat/config/engine_version.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "dsat/config/json.h"
+
+namespace dsat::config {
+namespace {
+
+struct Defect {
+  EngineVersion from, before;
+  int stage;
+  const char* text;
+};
+
+constexpr Defect kDefects[] = {
+    {{0, 17, 6},
+     {0, 18, 3},
+     2,
+     "may reduce gradients wrongly at ZeRO 2: leave stage 2 out, or train with 0.18.3 or later"},
+    {{0, 18, 5}, {0, 18, 7}, 2, "is slower at ZeRO 2 than the versions before and after it"},
+};
+
+constexpr const char* kRetired[] = {"curriculum_learning",
+                                    "progressive_layer_drop",
+                                    "compression_training",
+                                    "sparse_attention",
+                                    "amp",
+                                    "quantize_training",
+                                    "eigenvalue",
+                                    "elasticity",
+                                    "nebula",
+                                    "sparse_gradients",
+                                    "graph_harvesting",
+                                    "zero_optimization.mics_shard_size",
+                                    "zero_optimization.mics_hierarchical_params_gather",
+                                    "zero_optimization.zeropp_loco_param"};
+
+}  // namespace
+
+std::optional<EngineVersion> parse_engine_version(std::string_view text) {
+  EngineVersion version;
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (int* part : {&version.major, &version.minor, &version.patch}) {
+    const auto [after, error] = std::from_chars(at, end, *part);
+    if (error != std::errc() || *part < 0) return std::nullopt;
+    if (part != &version.patch && (after == end || *after != '.')) return std::nullopt;
+    at = after + (after == end ? 0 : 1);
+  }
+  return version;
+}
+
+std::vector<std::string> engine_defects(const EngineVersion& version, const std::vector<int>& stages) {
+  std::vector<std::string> found;
+  for (const Defect& defect : kDefects) {
+    const bool has = !(version < defect.from) && version < defect.before;
+    if (!has || std::find(stages.begin(), stages.end(), defect.stage) == stages.end()) continue;
+    found.push_back(fmt::format("DeepSpeed {}.{}.{} {}", version.major, version.minor, version.patch, defect.text));
+  }
+  return found;
+}
+
+std::vector<std::string> retired_keys(const Json& config) {
+  std::vector<std::string> found;
+  for (const char* key : kRetired) {
+    if (find(config, key) != nullptr) found.emplace_back(key);
+  }
+  return found;
+}
+
+}  // namespace dsat::config

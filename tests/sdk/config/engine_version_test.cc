@@ -1,0 +1,42 @@
+// DeepSpeed's versions, and what is known of them.
+#include "dsat/config/engine_version.h"
+
+#include "dsat/config/json.h"
+#include "support/error_of.h"
+
+namespace dsat::config {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+EngineVersion version(const char* text) { return parse_engine_version(text).value(); }
+
+TEST(EngineVersions, AreReadAndOrdered) {
+  EXPECT_EQ(version("0.12.3+git").patch, 3);
+  EXPECT_TRUE(version("0.9.12") < version("0.12.4"));
+  EXPECT_FALSE(version("1.0.0") < version("0.19.6"));
+  for (const char* other : {"", "x", "0.14", "0.14.", "0.-1.2", "0.14.99999999999999999999"}) {
+    EXPECT_EQ(parse_engine_version(other), std::nullopt) << other;
+  }
+}
+
+TEST(EngineVersions, ADefectCountsForItsVersionsAndStages) {
+  EXPECT_THAT(engine_defects(version("0.17.6"), {1, 2, 3}), ElementsAre(HasSubstr("DeepSpeed 0.17.6 may reduce")));
+  EXPECT_THAT(engine_defects(version("0.18.2"), {2}), ElementsAre(HasSubstr("0.18.3 or later")));
+  EXPECT_THAT(engine_defects(version("0.18.6"), {2}), ElementsAre(HasSubstr("slower at ZeRO 2")));
+  EXPECT_THAT(engine_defects(version("0.18.2"), {0, 1, 3}), IsEmpty());
+  for (const char* sound : {"0.14.5", "0.17.5", "0.18.3", "0.18.7", "0.19.6"}) {
+    EXPECT_THAT(engine_defects(version(sound), {0, 1, 2, 3}), IsEmpty()) << sound;
+  }
+}
+
+TEST(EngineVersions, RetiredKeysAreNamedEvenWhereTheyAreOff) {
+  EXPECT_THAT(retired_keys(parse(R"({"amp": {"enabled": false}, "zero_optimization": {"mics_shard_size": -1}})", "c")),
+              ElementsAre("amp", "zero_optimization.mics_shard_size"));
+  EXPECT_THAT(retired_keys(parse(R"({"data_efficiency": {"curriculum_learning": {}}})", "c")), IsEmpty());
+}
+
+}  // namespace
+}  // namespace dsat::config
