@@ -92,6 +92,7 @@ class Probe(object):
             ("pid", os.getpid()),
             ("torch", getattr(torch, "__version__", None)),
             ("deepspeed", getattr(engine, "__version__", None)),
+            ("driver", driver_version() if device is not None else None),
             ("device", device),
             ("process", process_memory() if device is None else None),
             ("batches", self.loaded_batches()),
@@ -294,6 +295,19 @@ def total_memory(module, index):
         return int(total * module.get_per_process_memory_fraction(index))
     except Exception:  # not in older versions
         return total
+
+
+def driver_version():
+    """The version of the accelerator's driver in the kernel: NVIDIA's, or AMD's where it is not the kernel's own."""
+    for path in ("/proc/driver/nvidia/version", "/sys/module/amdgpu/version"):
+        try:
+            with open(path) as file:
+                words = [word for word in file.readline().split() if word[:1].isdigit() and "." in word]
+            if words:
+                return words[0][:64]
+        except Exception:  # there is no such driver
+            pass
+    return None
 
 
 def is_smaller_than_a_child():

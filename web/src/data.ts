@@ -15,7 +15,7 @@ export interface Trial {
   phase: string; place: 'waiting' | 'running' | 'ended'; model_info: boolean; devices: number; stage: number;
   micro_batch: number | null; accumulation: number | null; train_batch: number | null; value: number | null;
   peak_estimate: Estimate | null; run_seconds: number | null; exit_code: number | null; term_signal: number | null;
-  warnings: string[]; stderr_tail: string[]; engine_version: string; torch_version: string;
+  warnings: string[]; stderr_tail: string[]; engine_version: string; torch_version: string; driver_version: string;
 }
 
 export interface Stage {

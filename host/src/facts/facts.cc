@@ -50,6 +50,7 @@ void add_end(TrialFacts& facts, const EndDetails& end) {
   facts.stderr_tail = end.tail;
   facts.engine_version = end.engine_version;
   facts.torch_version = end.torch_version;
+  facts.driver_version = end.driver_version;
 }
 
 // Returns the memory as the study determines it: from the user, the profile or the first trial, or the slots.

@@ -36,6 +36,7 @@ void add(Json& json, const TrialFacts& trial) {
   json["stderr_tail"] = trial.stderr_tail;
   json["engine_version"] = trial.engine_version;
   json["torch_version"] = trial.torch_version;
+  json["driver_version"] = trial.driver_version;
 }
 
 Json to_json(const StageFacts& stage) {

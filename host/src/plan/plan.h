@@ -52,6 +52,7 @@ struct Plan : StudyLimits,
 
   // Derived from the members above for a data-parallel size, and again if a trial reports another world size.
   int64_t data_parallel_size = 1;
+  std::optional<config::EngineVersion> engine_version{};  // of DeepSpeed, once a trial has reported it
   config::Space space;  // has the stages of zero_stages that the user's keys allow
   Json base_config;     // axes have their first value, batch sizes are complete
   std::vector<std::string> notices;

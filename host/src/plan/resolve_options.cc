@@ -18,6 +18,7 @@
 #include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/curriculum.h"
+#include "dsat/config/engine_version.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
 #include "dsat/cost/setup.h"
@@ -64,6 +65,15 @@ void check_keys(const Plan& plan, std::vector<std::string>& notices) {
   own.resize(own.size() - more);
   notices.push_back(fmt::format("DeepSpeed has no key {}{}: kept unchanged", fmt::join(own, ", "),
                                 more == 0 ? "" : fmt::format(" and {} more", more)));
+}
+
+// The version is known after the first trial only.
+void tell_of_retired_keys(Plan& plan) {
+  const std::vector<std::string> retired = config::retired_keys(plan.user_config);
+  if (retired.empty()) return;
+  plan.notices.push_back(
+      fmt::format("DeepSpeed after 0.19.6 refuses '{}', even where it is off: remove it for the newest",
+                  fmt::join(retired, "', '")));
 }
 
 // From here on the configuration has DeepSpeed's form. What DeepSpeed's checks refuse is refused before the first
@@ -356,6 +366,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   check_keys(plan, plan.notices);
   check_values(plan);
+  tell_of_retired_keys(plan);
   tell_of_curriculum(plan);
   plan.arg_mappings =
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);

@@ -11,6 +11,7 @@
 #include "dsat/config/world.h"
 #include "plan/fit_bucket.h"
 #include "plan/plan.h"
+#include "plan/runners.h"
 
 namespace dsat::host {
 namespace {
@@ -19,7 +20,7 @@ void collect_auto(const Json& node, const std::string& prefix, std::vector<std::
   for (const auto& item : node.items()) {
     const std::string key = prefix + item.key();
     if (item.value().is_object() && key != "autotuning") collect_auto(item.value(), key + ".", found);
-    if (item.value() == "auto") found.push_back(key);
+    if (item.value() == "auto" && !config::takes_auto(key)) found.push_back(key);
   }
 }
 
@@ -219,6 +220,9 @@ void bound_by_train_batch(Plan& plan) {
 config::RuleOptions Plan::world_rules() const {
   config::RuleOptions rules;
   rules.world_size = slots.slots_per_trial;
+  rules.engine_version = engine_version;
+  const bool here = !simulation && runner == kLocalRunner && slots.hostfile.empty();
+  rules.on_processors = here && slots.backend == Backend::none;
   return rules;
 }
 

@@ -118,6 +118,7 @@ ProbeReport read_rank(const Json& file) {
   if (const auto size = positive(read_count(file, "world_size"))) rank.world_size = static_cast<int64_t>(*size);
   rank.torch_version = read_version(file, "torch");
   rank.engine_version = read_version(file, "deepspeed");
+  if (file.contains("driver")) rank.driver_version = read_version(file, "driver");
   if (const Json* device = read_part(file, "device")) {
     rank.on_device = true;
     rank.peak_bytes = positive(read_count(*device, "max_allocated_bytes"));
@@ -147,6 +148,7 @@ void add(const ProbeReport& rank, ProbeReport& all) {
   all.allocator_retries = std::max(all.allocator_retries, rank.allocator_retries);
   if (all.engine_version.empty()) all.engine_version = rank.engine_version;
   if (all.torch_version.empty()) all.torch_version = rank.torch_version;
+  if (all.driver_version.empty()) all.driver_version = rank.driver_version;
   for (const auto& [size, loaded] : rank.batches) {
     LoadedBatches& of_all = all.batches[size];
     of_all = {std::max(of_all.most_samples, loaded.most_samples), std::max(of_all.count, loaded.count)};
@@ -250,6 +252,7 @@ void add_to_end(const ProbeReport& report, TrialEnd& end) {
   end.allocator_retries = std::max(end.allocator_retries, report.allocator_retries);
   end.engine_version = report.engine_version;
   end.torch_version = report.torch_version;
+  end.driver_version = report.driver_version;
   if (end.outcome == Outcome::out_of_memory) {
     end.peak_above_bytes = std::max(end.peak_above_bytes, report.peak_bytes);
     return;

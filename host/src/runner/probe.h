@@ -47,7 +47,7 @@ struct ProbeReport {
   std::optional<uint64_t> device_memory_bytes;  // of the smallest device, or the limit of a process without device
   bool on_device = false;                       // peak and memory are of a device, not of a process
   uint64_t allocator_retries = 0;               // of the rank with the most
-  std::string engine_version, torch_version;
+  std::string engine_version, torch_version, driver_version;
   std::map<uint64_t, LoadedBatches> batches;  // by the batch size that the script asked for
   std::vector<std::string> warnings;
 };

@@ -52,7 +52,8 @@ struct EndDetails {
   std::vector<std::string> left_out;  // metrics of the result file whose value cannot be used
   std::optional<uint64_t> device_memory_bytes;
   std::optional<int64_t> world_size;
-  std::string engine_version, torch_version;  // versions of DeepSpeed and torch, if the memory probe saw them
+  // Versions of DeepSpeed, torch and the accelerator's driver, if the memory probe saw them.
+  std::string engine_version, torch_version, driver_version;
   bool ran_short = false;                     // completed, but printed that memory ran out
   bool from_checkpoint = false;               // failed because it resumed from a checkpoint
   bool has_short_batches = false;             // failed because the data set is too small; it would fail again

@@ -37,5 +37,25 @@ TEST_F(PlanTest, AKeyOfANewerDeepSpeedIsNoMisspeltOne) {
   EXPECT_TRUE(noticed(plan, "'zero_optimization.stage3_max_live_tensors': if DeepSpeed does not know it either"));
 }
 
+TEST_F(PlanTest, KeysThatTheNewestDeepSpeedRefusesAreNamedBeforeATrial) {
+  const Plan plan = plan_with(R"({"amp": {"enabled": false}, "elasticity": {"enabled": false}})");
+  EXPECT_TRUE(noticed(plan, "DeepSpeed after 0.19.6 refuses 'amp', 'elasticity'"));
+  EXPECT_FALSE(noticed(plan_with(R"({"fp16": {"enabled": false}})"), "refuses '"));
+}
+
+TEST_F(PlanTest, ValuesOfDeepSpeedsOwnThatAreCalledAutoAreKept) {
+  const Plan plan = plan_with(R"({"zero_optimization": {"zenflow": {"select_strategy": "auto"}, "overlap_comm": "auto"},
+                                  "expert_parallel": {"top_k": "auto"}})");
+  EXPECT_EQ(plan.base_config["zero_optimization"]["zenflow"]["select_strategy"], "auto");
+  EXPECT_EQ(plan.base_config["expert_parallel"]["top_k"], "auto");
+  EXPECT_FALSE(plan.base_config["zero_optimization"].contains("overlap_comm"));
+}
+
+TEST_F(PlanTest, WithoutAnAcceleratorGradientsStayContiguous) {
+  const Plan plan = plan_with(R"({"zero_optimization": {"stage": 2, "contiguous_gradients": false}})");
+  EXPECT_EQ(plan.base_config["zero_optimization"]["contiguous_gradients"], true);
+  EXPECT_TRUE(noticed(plan, "reduces no gradient"));
+}
+
 }  // namespace
 }  // namespace dsat::host

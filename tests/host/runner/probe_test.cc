@@ -64,6 +64,14 @@ TEST_F(ProbeTest, TheWorstRankIsTheTrials) {
   EXPECT_THAT(report.warnings, IsEmpty());
 }
 
+TEST_F(ProbeTest, TheDriverIsNamedWhereTheHookSawOne) {
+  std::string text = device_file(3);
+  text.replace(text.find("\"device\""), 0, "\"driver\": \"580.95\", ");
+  write("rank0.json", text);
+  write("rank1.json", device_file(2));
+  EXPECT_EQ(read().driver_version, "580.95");
+}
+
 TEST_F(ProbeTest, TheSmallestDeviceIsTheTrials) {
   std::string smaller = device_file(8);
   smaller.replace(smaller.find("8000"), 4, "6000");

@@ -287,6 +287,38 @@ TEST_F(CoordinatorTest, TheProfileTrialsWorldSizeCorrectsTheBatchOfMeasuredTrial
   EXPECT_EQ(result.best->config[config::kTrainBatchKey], 12);
 }
 
+// Gradients in fp32 beside bf16 without ZeRO: DeepSpeed takes them to 0.18.4.
+TEST_F(CoordinatorTest, RulesFollowTheVersionThatTheFirstTrialReports) {
+  write_text(
+      dir() / "ds_config.json",
+      R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}, "zero_optimization": {"stage": 1}})");
+  const Json model_info{{"try", {{"autotuning", {{"model_info", {{"profile", true}}}}}}}};
+  const Json without_zero{{"try", {{"zero_optimization", {{"stage", 0}}}}}};
+  const auto trials_with = [&](const char* version) {
+    StudyOptions with_profile = scripted({{"start", {without_zero}}});
+    with_profile.zero_stages = {0, 1};
+    with_profile.profiler.options["script"] =
+        Json{{"start", {model_info}},
+             {"exit 0", {{{"profile", {{"schema", 1}, {"num_params", 1000}}}}, {{"finish", "profiled"}}}}}
+            .dump();
+    Plan plan = plan_of(with_profile);
+    plan.dir = dir() / version;
+    Session session(std::move(plan));
+    session.runner.answer = [version](const TrialSpec& spec) {
+      TrialEnd end = completed(9);
+      if (spec.model_info) end.metrics = {{"num_params", 1000}};
+      end.engine_version = version;
+      return end;
+    };
+    session.run_new();
+    EXPECT_THAT(read_text(session.plan.dir / "summary.txt"),
+                HasSubstr(std::string("trained with DeepSpeed ") + version));
+    return session.runner.started.size();
+  };
+  EXPECT_EQ(trials_with("0.18.4"), 2u);
+  EXPECT_EQ(trials_with("0.18.5"), 1u);
+}
+
 TEST_F(CoordinatorTest, TheTrialsWordOnItsDeviceOutweighsTheVendorsTool) {
   const Json model_info{{"try", {{"autotuning", {{"model_info", {{"profile", true}}}}}}}};
   StudyOptions with_profile = scripted({{"start", {try_micro_batch(3)}}});

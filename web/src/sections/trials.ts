@@ -206,7 +206,7 @@ function details(trial: Trial, study: Study): Child {
     ['Peak memory', trial.peak_bytes === null ? '–' : `${bytes(trial.peak_bytes)}${trial.peak_source ? ` (from ${trial.peak_source})` : ''}`],
     ['Estimated peak', h('span', { class: 'estimate' })],
     ['Exit', trial.term_signal !== null ? `signal ${trial.term_signal}` : orDash(trial.exit_code)],
-    ['Versions', [trial.engine_version && `DeepSpeed ${trial.engine_version}`, trial.torch_version && `torch ${trial.torch_version}`].filter(Boolean).join(', ') || '–'],
+    ['Versions', [trial.engine_version && `DeepSpeed ${trial.engine_version}`, trial.torch_version && `torch ${trial.torch_version}`, trial.driver_version && `driver ${trial.driver_version}`].filter(Boolean).join(', ') || '–'],
   ];
   const config = JSON.stringify(trial.config, null, 2);
   const folder = `${study.study.dir}/trials/${trial.id}`;

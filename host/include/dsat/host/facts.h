@@ -38,7 +38,7 @@ struct TrialFacts {
   std::optional<double> run_seconds;      // from the start to the end or, while it runs, to the latest moment
   std::optional<int> exit_code, term_signal;
   std::vector<std::string> warnings, stderr_tail;
-  std::string engine_version, torch_version;
+  std::string engine_version, torch_version, driver_version;
 };
 
 struct StageFacts {

@@ -23,6 +23,7 @@
 #include "finals/ignored_batch.h"
 #include "finals/verification.h"
 #include "record/measured.h"
+#include "record/versions.h"
 
 namespace dsat::host {
 namespace {
@@ -204,6 +205,9 @@ std::string summary_text(const ResultsView& view) {
   if (view.own != nullptr) {
     text += gain_text(view.plan, view.trials, *view.own, view.best);
     text += end_to_end_text(view.plan, view.trials, *view.own, view.best);
+  }
+  if (const std::string versions = versions_text(view.trials); !versions.empty()) {
+    text += fmt::format("trained with {}\n", versions);
   }
   text += repeats_text(view.trials);
   text += verification_text(view.plan, view.trials, view.best, !view.reason.empty());

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plan/device_hours.h"
+#include "record/versions.h"
 #include "study/watch/profile_trials.h"
 
 namespace dsat::host {
@@ -35,6 +36,12 @@ std::vector<Finding> StudyState::learn_from(const Trial& trial) {
   std::vector<Finding> findings = watches.after_end(trial, {plan, trials.all(), profile});
   if (!trial.end) return findings;
   device_memory.learn(trial.end->device_memory_bytes);
+  std::vector<int> stages;
+  for (const config::StageSpace& stage : plan.space.stages) stages.push_back(stage.stage);
+  for (std::string& warning : warn_of_versions(trials.all(), trial.id(), stages)) {
+    findings.push_back({Finding::Effect::warning, std::move(warning)});
+  }
+  if (!plan.engine_version) plan.engine_version = config::parse_engine_version(trial.end->engine_version);
   try {
     std::string warning = follow_world_size(plan, trial);
     if (warning.empty()) return findings;
@@ -50,6 +57,7 @@ void StudyState::derive_search_space() {
   if (const auto least = least_micro_batch(trials.all())) {
     plan.min_micro_batch = std::max(plan.min_micro_batch, least->works);
   }
+  plan.engine_version = engine_version_of(trials.all());
   derive_space(plan, plan.data_parallel_size);
 }
 
