@@ -75,9 +75,9 @@ export function when(time: string | null): string {
   return Number.isNaN(date.getTime()) ? time : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 }
 
-// "1.9 ×", with as many decimals as the interval justifies; without an interval two significant digits.
+// "1.9 ×", with as many decimals as the interval justifies; without an interval no factor.
 export function ratio(gain: { ratio: number; low: number | null; high: number | null }): string {
-  if (gain.low === null || gain.high === null) return `about ${twoDigits(gain.ratio)} ×`;
+  if (gain.low === null || gain.high === null) return gain.ratio > 1 ? 'better' : 'no better';
   return `${bound(gain, gain.ratio)} ×`;
 }
 // A bound or ratio with as many decimals as the interval justifies; two significant digits if the interval is very

@@ -51,9 +51,9 @@ std::string format_gain(const Gain& gain, uint64_t best) {
   if (!gain.low || !gain.high) {
     const bool once = gain.of_best.measurements == 1 && gain.of_own.measurements == 1;
     return fmt::format(
-        "about {} x your own configuration (trial {}){}; no interval, since the best was not measured "
-        "after its choice",
-        format_ratio(gain.ratio), gain.baseline, once ? ", each measured once" : "");
+        "{} your own configuration (trial {}){}; no factor without an interval, since the best was not measured after "
+        "its choice",
+        gain.ratio > 1 ? "better than" : "no better than", gain.baseline, once ? ", each measured once" : "");
   }
   // With so much noise, the gain is shown without decimals.
   if (*gain.high > kOpen * *gain.low) {

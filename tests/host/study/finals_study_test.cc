@@ -405,7 +405,9 @@ TEST(FormatGainTest, NamesTheNumbersItWasMadeOf) {
       format_gain_sides(gain, "throughput"),
       AllOf(HasSubstr("best 6344 samples/s"), HasSubstr("1 earlier measurement"), HasSubstr("own 447.1 samples/s")));
   EXPECT_THAT(format_gain({39, {}, {}, 3, {390, 1}, {10, 1}}, 9),
-              AllOf(HasSubstr("about 39 x"), HasSubstr("(trial 3)"), HasSubstr("no interval")));
+              AllOf(HasSubstr("better than your own"), HasSubstr("(trial 3)"), HasSubstr("no factor"),
+                    ::testing::Not(HasSubstr("39"))))
+      << "one measurement a side may be off by any factor";
 }
 
 TEST(FormatGainTest, HasAsManyDecimalsAsTheIntervalIsWorth) {
@@ -414,10 +416,9 @@ TEST(FormatGainTest, HasAsManyDecimalsAsTheIntervalIsWorth) {
   EXPECT_THAT(format_gain({1.0432, 1.021, 1.066, 0}, 9),
               AllOf(StartsWith("1.04 x "), HasSubstr("(trial 0)"), HasSubstr("1.02 to 1.07")));
   EXPECT_THAT(format_gain({1, 1, 1, 4}, 4), StartsWith("none, "));
-  EXPECT_THAT(format_gain({2, {}, {}, 4}, 9), HasSubstr("about 2.0 x"));
+  EXPECT_THAT(format_gain({0.5, {}, {}, 4}, 9), StartsWith("no better than "));
   EXPECT_THAT(format_gain({14.2, 0.9, 224.4, 3}, 9),
               AllOf(StartsWith("14 x "), HasSubstr("(trial 3)"), HasSubstr("0.90 to 220")));
-  EXPECT_THAT(format_gain({144.76, {}, {}, 4}, 9), HasSubstr("about 140 x")) << "two digits are all that it is worth";
 }
 
 }  // namespace
