@@ -113,6 +113,8 @@ void ModelProfiler::on_trial_exited(const Exit& exit) {
 
 void ModelProfiler::model_information_ended(const Exit& exit) {
   if (exit.outcome() == Outcome::completed) {
+    // The memory probe sees a peak that the report may lack. On processors most of it may be the process itself.
+    if (exit.peak_bytes()) metrics_.emplace("peak_memory", static_cast<double>(*exit.peak_bytes()));
     read_model_information();
     return measure_next();
   }
