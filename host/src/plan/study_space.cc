@@ -1,6 +1,7 @@
 // Derives the space and the starting configuration, limited by bounds of the train batch and by ZeRO rules. They are
 // derived again if a trial reports another data-parallel size.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -44,13 +45,13 @@ void leave_out_auto(Plan& plan) {
   if (plan.hugging_face) return number_stage(plan);
   std::vector<std::string> keys;
   collect_auto(plan.base_config, "", keys);
-  for (const std::string& key : keys) {
-    erase_auto(plan.base_config, key);
-    plan.notices.push_back(
-        fmt::format(R"('{}' is "auto", which only Hugging Face's Trainer and accelerate fill in, and the command has )"
-                    "neither: the key is removed, so DeepSpeed's default is used",
-                    key));
-  }
+  if (keys.empty()) return;
+  for (const std::string& key : keys) erase_auto(plan.base_config, key);
+  const bool one = keys.size() == 1;
+  plan.notices.push_back(
+      fmt::format(R"('{}' {} "auto", which only Hugging Face's Trainer and accelerate fill in, and the command has )"
+                  "neither: the key{} removed, so DeepSpeed's default{} used",
+                  fmt::join(keys, "', '"), one ? "is" : "are", one ? " is" : "s are", one ? " is" : "s are"));
 }
 
 // The profile starts from the base configuration. If the user's stage does not fit the other keys, it starts at the
