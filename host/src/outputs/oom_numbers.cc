@@ -43,7 +43,10 @@ const Form kForms[] = {
     {&OomNumbers::allocated, R"(allocated so far: )" LAST_SIZE},
     {&OomNumbers::allocated, R"(; in use )" LAST_SIZE},  // dsat-trial
     {&OomNumbers::reserved, SIZE R"( reserved in total)"},
-    {&OomNumbers::reserved, SIZE R"( cached)"},  // torch to 1.3
+    {&OomNumbers::reserved, SIZE R"( cached)"},              // torch to 1.3
+    {&OomNumbers::free, R"(of which )" SIZE R"( is free)"},  // torch from 2.1
+    {&OomNumbers::free, R"(already allocated; )" SIZE R"( free)"},
+    {&OomNumbers::free, R"(Free \(according to CUDA\)\s*: )" LAST_SIZE},
     // The limit of a memory fraction is lower than the device's memory, so its form comes first.
     {&OomNumbers::total, R"(free[.;] )" SIZE R"( allowed)"},
     {&OomNumbers::total, SIZE R"( total capacity)"},
@@ -92,6 +95,21 @@ OomNumbers read_oom_numbers(const std::string& message) {
     if (const auto rest = find_size(message, unallocated)) numbers.reserved = *numbers.allocated + *rest;
   }
   return numbers;
+}
+
+bool asks_for_the_impossible(const std::string& message) {
+  if (message.find("more than 1EB") != std::string::npos) return true;
+  static const RE2 request(R"([Tt]ried to allocate ([\d.]+) ?((?:[KMGT]i?)?B)\b)", RE2::Latin1);
+  std::string number, unit;
+  return RE2::PartialMatch(message, request, &number, &unit) && !bytes_of(number, unit);
+}
+
+bool is_refused_in_plenty(const OomNumbers& numbers) {
+  constexpr double kPlenty = 10, kLeastFree = 1e9;
+  if (!numbers.wanted || !numbers.free || !numbers.total) return false;
+  const double held = std::max(numbers.reserved.value_or(0), numbers.allocated.value_or(0));
+  const bool is_within_limit = held + *numbers.wanted <= *numbers.total;
+  return is_within_limit && *numbers.free >= std::max(kLeastFree, kPlenty * *numbers.wanted);
 }
 
 std::optional<uint64_t> peak_above_bytes(const OomNumbers& numbers) {

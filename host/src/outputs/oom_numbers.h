@@ -17,6 +17,7 @@ struct OomNumbers {
   std::optional<double> allocated;  // by tensors, when the request failed
   std::optional<double> reserved;   // by the caching allocator, `allocated` included
   std::optional<double> total;      // the device's memory, or a lower limit that was set
+  std::optional<double> free{};     // on the device
 };
 
 // `message`: the line with the message, and the lines after it if the message goes on.
@@ -24,6 +25,13 @@ OomNumbers read_oom_numbers(const std::string& message);
 
 // Returns allocated + wanted; nullopt: one of them is missing, or they contradict the other numbers.
 std::optional<uint64_t> peak_above_bytes(const OomNumbers& numbers);
+
+// Does the message ask for more than any device has? An overflow, not a model that is too large.
+bool asks_for_the_impossible(const std::string& message);
+
+// Was the request refused although much more was free, with no limit set below the device's memory? Once may be chance:
+// another program that came and went, a driver's hiccup.
+bool is_refused_in_plenty(const OomNumbers& numbers);
 
 }  // namespace dsat::host
 

@@ -49,13 +49,15 @@ void add_shortages(const std::vector<std::string>& lines, const std::vector<Mean
                    std::optional<int> rank, bool on_processors, Shortage& into) {
   for (size_t i = 0; i < lines.size(); ++i) {
     const LineMeaning memory = memory_of(meanings[i]);
-    if (memory == LineMeaning::nothing) continue;
+    if (memory == LineMeaning::nothing || asks_for_the_impossible(lines[i])) continue;
+    const bool is_first = !into.is_there();
     if (exactness(memory) > exactness(into.memory)) {
       into.memory = memory;
       const std::string text = shortened(lines[i], kLongestMessage);
       into.line = rank ? fmt::format("rank {}: {}", *rank, text) : text;
     }
     OomNumbers numbers = read_oom_numbers(with_next_lines(lines, i));
+    into.is_refused_in_plenty = (is_first || into.is_refused_in_plenty) && is_refused_in_plenty(numbers);
     const bool is_processes = memory == LineMeaning::host_memory && on_processors;
     if (is_processes && !numbers.allocated) numbers.allocated = 0;
     if (memory != LineMeaning::device_memory && !is_processes) continue;

@@ -17,6 +17,7 @@ struct Shortage {
   std::string line;                           // empty: there is no shortage
   LineMeaning memory = LineMeaning::nothing;  // of the device, of the host, or the host's pinned memory
   std::optional<uint64_t> peak_above_bytes;   // a lower bound of the peak on the device
+  bool is_refused_in_plenty = false;          // all messages: to be asked again before it counts
 
   bool is_there() const { return !line.empty(); }
 };

@@ -219,6 +219,7 @@ void explain_shortage(const Shortage& shortage, TrialEnd& end) {
   end.outcome = depends_on_batch ? Outcome::out_of_memory : Outcome::failed;
   end.reason = describe(shortage);
   end.peak_above_bytes = shortage.peak_above_bytes;
+  end.infrastructure = shortage.is_refused_in_plenty;
 }
 
 // Sets the outcome and reason of a trial without a valid result. `invalid`: what is wrong with the result file; empty:

@@ -159,6 +159,26 @@ TEST_F(Classify, TheLargestBoundOfAllRanksIsThePeaks) {
   EXPECT_EQ(end().peak_above_bytes, 8000000000u);
 }
 
+TEST_F(Classify, ARequestForMoreThanAnyDeviceHasIsAFailure) {
+  stderr_is("RuntimeError: CUDA out of memory. Tried to allocate more than 1EB memory.\n");
+  EXPECT_EQ(end().outcome, Outcome::failed);
+  EXPECT_THAT(end().reason, HasSubstr("more than 1EB"));
+}
+
+TEST_F(Classify, ASmallRequestThatIsRefusedWithMuchFreeRunsAgainBeforeItCounts) {
+  const auto line = [](const char* free) {
+    return fmt::format(
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 214.00 MiB. GPU 0 has a total capacity of 23.65 "
+        "GiB of which {} is free. Of the allocated memory 2.00 GiB is allocated by PyTorch\n",
+        free);
+  };
+  stderr_is(line("20.00 GiB"));
+  EXPECT_EQ(end().outcome, Outcome::out_of_memory);
+  EXPECT_TRUE(end().infrastructure);
+  stderr_is(line("20.00 GiB") + line("8.00 MiB"));
+  EXPECT_FALSE(end().infrastructure) << "another rank had nothing left";
+}
+
 TEST_F(Classify, AUsersOwnPatternIsOutOfMemory) {
   stderr_is("pool 7 is exhausted\n");
   EXPECT_EQ(end().outcome, Outcome::failed);
