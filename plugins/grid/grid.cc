@@ -135,16 +135,23 @@ std::optional<Grid::Step> Grid::first_choice_step(const Lineage& lineage) const 
   return Step{wanted, lineage.low, fmt::format("grid: micro batch {} with your values", micro_batches().at(wanted))};
 }
 
+// Values that the memory model cannot know are tried larger as long as larger is better.
+bool Grid::may_hold_more(const Lineage& lineage) const {
+  if (!lineage.best_at_top() || lineage.too_big || lineage.failed) return false;
+  return history().is_beyond_model(history().setup(history().merged(overrides(lineage.configuration, 0))));
+}
+
 std::optional<Grid::Step> Grid::next_step(size_t index) const {
   const Lineage& lineage = lineages()[index];
   if (leads_stage(lineage)) return first_choice_step(lineage);
-  if (lineage.top || lineage.trials >= 2) return std::nullopt;
+  if (!may_hold_more(lineage) && (lineage.top || lineage.trials >= 2)) return std::nullopt;
   int64_t rank = expected_top(lineage);
   // If a smaller micro batch than the largest was the best of the stage, this choice is measured there.
   const Lineage& first = first_of(lineage.configuration.stage);
   if (first.best_rank && !first.best_at_top()) rank = std::min(rank, *first.best_rank);
   if (rank < 0) return std::nullopt;
   if (lineage.failed) rank = below_failure(lineage, rank);
+  if (lineage.top && rank <= *lineage.top) return std::nullopt;
   return Step{rank, 0, fmt::format("grid: values {}", index)};
 }
 

@@ -40,6 +40,7 @@ class Grid final : public search::LineageSearch {
   bool leads_stage(const search::Lineage& lineage) const;
   std::optional<Step> first_choice_step(const search::Lineage& lineage) const;
   double expected_by_trials(const search::Lineage& lineage, const search::Ceiling& known) const;
+  bool may_hold_more(const search::Lineage& lineage) const;
   int64_t expected_top(const search::Lineage& lineage) const;
 
   int64_t micro_batch_sizes_;

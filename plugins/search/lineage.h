@@ -20,6 +20,7 @@ struct Lineage {
   int64_t low = 0;                 // all ranks below it are settled
   std::optional<int64_t> too_big;  // the smallest rank that ran out of memory
   std::optional<int64_t> failed;   // the smallest rank that failed for another reason
+  int64_t failures = 0;            // trials that did
   std::optional<int64_t> top;      // the largest rank that completed
   std::optional<int64_t> best_rank;
   std::optional<double> best_metric;
@@ -78,6 +79,7 @@ void Lineage::settle(int64_t rank, Outcome outcome, std::optional<double> metric
       return;
     case Outcome::failed:
       // A smaller micro batch may still run. After two failures and no success the configuration fails at any size.
+      ++failures;
       ended = rank == 0 || (failed && !top);
       if (!failed || rank < *failed) failed = rank;
       count_trial();

@@ -24,6 +24,7 @@ Json to_json(const Lineage& lineage) {
           {"low", lineage.low},
           {"too_big", maybe(lineage.too_big)},
           {"failed", maybe(lineage.failed)},
+          {"failures", lineage.failures},
           {"top", maybe(lineage.top)},
           {"best_rank", maybe(lineage.best_rank)},
           {"best_metric", maybe(lineage.best_metric)},
@@ -44,6 +45,7 @@ Lineage lineage_from_json(const Json& json) {
   lineage.low = json.at("low").get<int64_t>();
   lineage.too_big = maybe<int64_t>(json.at("too_big"));
   lineage.failed = maybe<int64_t>(json.at("failed"));
+  lineage.failures = json.value("failures", int64_t{lineage.failed ? 1 : 0});  // an earlier dsat did not count them
   lineage.top = maybe<int64_t>(json.at("top"));
   lineage.best_rank = maybe<int64_t>(json.at("best_rank"));
   lineage.best_metric = maybe<double>(json.at("best_metric"));

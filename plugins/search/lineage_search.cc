@@ -81,7 +81,7 @@ void LineageSearch::learn(const Record& record) {
 void LineageSearch::settle(size_t index, TrialId trial, int64_t rank, Outcome outcome, std::optional<double> metric) {
   Lineage& lineage = lineages_[index];
   lineage.last = trial;
-  if (lineage.fails_above()) failing_.erase(failing_.find(*lineage.failed));
+  if (lineage.fails_above()) failing_.erase(failing_.find({*lineage.failed, lineage.failures > 1}));
   lineage.settle(rank, outcome, metric, [&](double a, double b) { return history_->better(a, b); });
   // If other configurations completed as large a micro batch, the size is not the cause of the failure.
   if (outcome == Outcome::failed && !lineage.top && rank <= largest_completed()) lineage.ended = true;
@@ -99,7 +99,7 @@ int64_t LineageSearch::largest_completed() const {
 }
 
 void LineageSearch::note_top(const Lineage& lineage) {
-  if (lineage.fails_above()) failing_.insert(*lineage.failed);
+  if (lineage.fails_above()) failing_.insert({*lineage.failed, lineage.failures > 1});
   if (!lineage.top) return;
   int64_t& top = top_of_stage_.emplace(lineage.configuration.stage, *lineage.top).first->second;
   top = std::max(top, *lineage.top);
@@ -182,6 +182,8 @@ bool LineageSearch::ask(size_t index, const Step& step, const Json& overrides) {
 
 std::optional<LineageSearch::Step> LineageSearch::plan(size_t index) const {
   const Lineage& lineage = lineages_[index];
+  if (history_->is_doubtful(lineage.configuration.stage))
+    return Step{0, 0, "the smallest micro batch, as nothing fits"};
   if (!small_wins_) return next_step(index);
   if (lineage.trials > 0) return std::nullopt;
   return Step{0, 0, fmt::format("smallest micro batch (least {})", study_.metric)};
@@ -200,13 +202,21 @@ std::optional<Configuration> LineageSearch::draw(uint64_t index, const Usable& u
 }
 
 std::optional<size_t> LineageSearch::open_lineage() {
+  if (std::optional<Configuration> frugal = next_frugal()) return add_lineage(std::move(*frugal));
+  for (const config::StageSpace& stage : space_.stages) {
+    if (history_->is_doubtful(stage.stage) && is_looked_into(stage.stage)) return std::nullopt;
+  }
   std::optional<Configuration> drawn = draw(lineages_.size(), [this](const Configuration& configuration) {
     return !is_taken(configuration) && may_fit(configuration);
   });
   if (!drawn) return std::nullopt;
-  taken_.insert(*drawn);
+  return add_lineage(std::move(*drawn));
+}
+
+size_t LineageSearch::add_lineage(Configuration configuration) {
+  taken_.insert(configuration);
   Lineage lineage;
-  lineage.configuration = std::move(*drawn);
+  lineage.configuration = std::move(configuration);
   lineages_.push_back(std::move(lineage));
   changed(lineages_.size() - 1);
   return lineages_.size() - 1;

@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "dsat/searcher.h"
@@ -124,6 +125,10 @@ class LineageSearch : public Searcher<LineageSearch> {
   void settle(size_t index, TrialId trial, int64_t rank, Outcome outcome, std::optional<double> metric);
   void note_top(const Lineage& lineage);
   bool may_fit(const Configuration& configuration) const;
+  size_t add_lineage(Configuration configuration);
+  // Stages in which nothing fits so far (lineage_search_doubt.cc).
+  bool is_looked_into(int stage) const;
+  std::optional<Configuration> next_frugal();
   int64_t largest_completed() const;  // of any configuration; -1: none
   std::optional<int64_t> failing_rank(const Lineage& lineage) const;
   std::optional<Step> first_step(const Lineage& lineage, int64_t last) const;
@@ -144,8 +149,9 @@ class LineageSearch : public Searcher<LineageSearch> {
   size_t first_alive_ = 0;  // all lineages before it have ended
   std::unordered_map<TrialId, size_t> by_open_trial_;
   std::map<int, int64_t> top_of_stage_;
-  std::multiset<int64_t> failing_;  // the smallest failed rank of each lineage that has completed a smaller one
-  std::vector<Record> records_;     // in the order of their ends
+  // The smallest failed rank of each lineage that has completed a smaller one, and whether it has failed twice.
+  std::multiset<std::pair<int64_t, bool>> failing_;
+  std::vector<Record> records_;  // in the order of their ends
   std::set<Configuration> taken_;
   int64_t open_ = 0;
   int64_t barren_ = 0;  // lineages in a row that ended without a trial

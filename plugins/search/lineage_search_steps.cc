@@ -11,13 +11,14 @@ Ceiling LineageSearch::ceiling(const Lineage& lineage) const {
   return history_->ceiling(history_->setup(history_->merged(overrides(lineage.configuration, 0))));
 }
 
-// The rank from which trials of this lineage fail. Failures of other lineages count if this lineage has failed or if
-// two others have, and if no micro batch as large has completed.
+// The rank from which trials of this lineage fail. Failures of other lineages count if this lineage has failed, or if
+// two others have or one has twice, and if no micro batch as large has completed.
 std::optional<int64_t> LineageSearch::failing_rank(const Lineage& lineage) const {
-  const auto shared = failing_.upper_bound(largest_completed());
+  const auto shared = failing_.upper_bound({largest_completed(), true});
   if (shared == failing_.end()) return lineage.failed;
-  const bool confirmed = lineage.failed || std::next(shared) != failing_.end();
-  return confirmed ? std::min(lineage.failed.value_or(*shared), *shared) : lineage.failed;
+  const auto& [rank, has_failed_twice] = *shared;
+  const bool confirmed = lineage.failed || has_failed_twice || std::next(shared) != failing_.end();
+  return confirmed ? std::min(lineage.failed.value_or(rank), rank) : lineage.failed;
 }
 
 // The first trial takes a rank that completed elsewhere, or the smallest, to see whether the configuration runs at all.
@@ -30,7 +31,14 @@ int64_t LineageSearch::below_failure(const Lineage& lineage, int64_t high) const
 
 int64_t LineageSearch::last_allowed(const Lineage& lineage, const Ceiling& ceiling) const {
   int64_t last = micro_batches_->count() - 1;
-  if (const std::optional<int64_t> failing = failing_rank(lineage)) last = std::min(last, *failing - 1);
+  if (const std::optional<int64_t> failing = failing_rank(lineage)) {
+    // A search for the exact size would lose a trial at each step.
+    constexpr double kClose = 1.5;
+    const int64_t completed = largest_completed();
+    const bool is_close = completed >= 0 && static_cast<double>(micro_batches_->at(*failing)) <=
+                                                kClose * static_cast<double>(micro_batches_->at(completed));
+    last = std::min(last, is_close && completed < *failing ? completed : *failing - 1);
+  }
   if (lineage.too_big) last = std::min(last, *lineage.too_big - 1);
   if (ceiling.too_big)
     last = std::min(last, micro_batches_->rank_at_or_below(static_cast<double>(*ceiling.too_big - 1)));

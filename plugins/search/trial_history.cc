@@ -105,9 +105,13 @@ void TrialHistory::learn(TrialId trial, const Json& merged, Outcome outcome, std
   const cost::Setup of = setup(merged);
   const bool ran_out = outcome == Outcome::out_of_memory;
   StageHistory& stage = stages_[of.stage];
+  Unread& unread = stage.unread[of.unread];
+  any_peak_ = any_peak_ || (peak_bytes && !ran_out);
   if (ran_out) {
+    unread.too_big = std::min(unread.too_big, of.micro_batch);
     stage.too_big.insert(of.micro_batch);
   } else {
+    unread.fits = std::max(unread.fits, of.micro_batch);
     stage.fits = std::max(stage.fits, of.micro_batch);
   }
   (ran_out ? ran_out_ : fitted_).add(of);
@@ -216,6 +220,44 @@ void TrialHistory::bound(Ceiling& ceiling, const cost::Setup& setup) const {
   }
 }
 
+// Without measured peaks the model has its limit from trials that ran out of memory. Where these had other values of
+// unknown effect, this setup may hold much more. That is not so if two such combinations turned out to have the same
+// limit. If two had different limits in any stage, the model explains none of them.
+bool TrialHistory::is_beyond_model(const cost::Setup& setup) const {
+  if (unread_keys_.empty() || any_peak_) return false;
+  bool ran_out_elsewhere = false, is_alike = false;
+  for (const auto& [number, stage] : stages_) {
+    for (const auto& [values, one] : stage.unread) {
+      ran_out_elsewhere |= number == setup.stage && values != setup.unread && one.ran_out();
+      for (const auto& [others, other] : stage.unread) {
+        if (one.fits >= other.too_big && values != others) return true;
+        is_alike |= values < others && one.fits > 0 && other.fits > 0 && one.ran_out() && other.ran_out();
+      }
+    }
+  }
+  return ran_out_elsewhere && !is_alike;
+}
+
+// Doubles what fitted, until these values run out of memory themselves; then halves the range. A stage begins with what
+// another one holds with these values.
+void TrialHistory::look_beyond(Ceiling& ceiling, const cost::Setup& setup) const {
+  Unread own;
+  int64_t elsewhere = 1;
+  for (const auto& [number, stage] : stages_) {
+    const auto seen = stage.unread.find(setup.unread);
+    if (seen == stage.unread.end()) continue;
+    if (number == setup.stage) own = seen->second;
+    elsewhere = std::max(elsewhere, seen->second.fits);
+  }
+  const int64_t held = std::max(ceiling.fits, own.fits);
+  const int64_t too_big = std::min(own.too_big, ceiling.too_big.value_or(own.too_big));
+  const double next = too_big < Unread().too_big ? static_cast<double>(held + too_big) / 2
+                                                 : static_cast<double>(held == 0 ? elsewhere : 2 * held);
+  const double most = ceiling.too_big ? static_cast<double>(*ceiling.too_big - 1) : kUnbounded;
+  ceiling.likely = std::min(most, std::max(static_cast<double>(held), next));
+  ceiling.possible = ceiling.likely;
+}
+
 Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
   Ceiling ceiling;
   if (inputs_.device_memory_bytes) {
@@ -235,20 +277,37 @@ Ceiling TrialHistory::ceiling(const cost::Setup& setup) const {
     }
     for (const auto& [stage, seen] : stages_) {
       if (stage < setup.stage) continue;
+      if (!unread_keys_.empty()) {  // other values may need much more
+        const auto own = seen.unread.find(setup.unread);
+        const bool is_bound = own != seen.unread.end() && own->second.too_big > own->second.fits;
+        if (is_bound) ceiling.possible = std::min(ceiling.possible, static_cast<double>(own->second.too_big));
+        continue;
+      }
       const auto above = seen.too_big.upper_bound(std::max(seen.fits, static_cast<int64_t>(ceiling.likely)));
       if (above != seen.too_big.end()) ceiling.possible = std::min(ceiling.possible, static_cast<double>(*above));
     }
   }
   bound(ceiling, setup);
+  if (is_beyond_model(setup)) look_beyond(ceiling, setup);
   return ceiling;
 }
 
 bool TrialHistory::hopeless(const cost::Setup& setup) const {
   const Ceiling known = ceiling(setup);
   if (known.too_big && *known.too_big <= setup.micro_batch) return true;
+  if (is_beyond_model(setup)) return false;
   const auto stage = stages_.find(setup.stage);
   const bool stage_ran_out = stage != stages_.end() && !stage->second.too_big.empty();
   return stage_ran_out && cost::probability_of_fitting(fit(), setup) < kHopeless;
+}
+
+bool TrialHistory::is_doubtful(int stage) const {
+  const auto it = stages_.find(stage);
+  return it != stages_.end() && it->second.fits == 0 && !it->second.too_big.empty();
+}
+
+bool TrialHistory::nothing_fits() const {
+  return std::all_of(stages_.begin(), stages_.end(), [](const auto& stage) { return stage.second.fits == 0; });
 }
 
 int64_t TrialHistory::largest_fit(int stage) const {

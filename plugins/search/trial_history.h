@@ -10,6 +10,7 @@
 #define DSAT_PLUGINS_SEARCH_TRIAL_HISTORY_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,8 +57,17 @@ class TrialHistory {
   Ceiling ceiling(const cost::Setup& setup) const;
   bool device_memory_known() const { return inputs_.device_memory_bytes.has_value(); }
 
+  // May this setup hold more than the memory model expects? Its model rests on trials with other values whose effect on
+  // memory is unknown.
+  bool is_beyond_model(const cost::Setup& setup) const;
+
   // Has this stage run out of memory, and is the probability that `setup` fits below one in twenty?
   bool hopeless(const cost::Setup& setup) const;
+
+  // Has the stage run out of memory, and completed no trial?
+  bool is_doubtful(int stage) const;
+  // Has no trial completed in any stage?
+  bool nothing_fits() const;
 
   // The largest micro batch that completed in a stage; 0: none.
   int64_t largest_fit(int stage) const;
@@ -95,10 +105,17 @@ class TrialHistory {
     bool fits_;
     std::vector<cost::Setup> setups_;
   };
+  // What trials show of one combination of values whose effect on memory is unknown.
+  struct Unread {
+    int64_t fits = 0;                                       // the largest micro batch that completed
+    int64_t too_big = std::numeric_limits<int64_t>::max();  // the smallest that ran out of memory
+    bool ran_out() const { return too_big < std::numeric_limits<int64_t>::max(); }
+  };
   struct StageHistory {
     int64_t fits = 0;           // the largest micro batch that completed
     std::set<int64_t> too_big;  // micro batches that ran out of memory
     std::optional<BestTrial> best;
+    std::map<std::string, Unread> unread;  // by Setup::unread
   };
 
   std::string key(Json merged) const;
@@ -106,8 +123,10 @@ class TrialHistory {
   void compare(const HistoryEntry& entry, TrialId before);
   const cost::MemoryFit& fit() const;
   void bound(Ceiling& ceiling, const cost::Setup& setup) const;
+  void look_beyond(Ceiling& ceiling, const cost::Setup& setup) const;
 
   bool maximise_;
+  bool any_peak_ = false;
   bool accumulation_follows_;  // from a fixed global batch
   int64_t data_parallel_size_;
   Json base_config_;

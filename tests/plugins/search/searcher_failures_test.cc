@@ -192,6 +192,28 @@ TEST_P(SearcherFailures, ALostTrialIsAskedForOnceMore) {
   EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.99 * surface.best_throughput(study));
 }
 
+// Each stage is given up after the values that need the least, at the smallest micro batch.
+TEST_P(SearcherFailures, WhereAllRunsOutOfMemoryThreeTrialsAStageShowIt) {
+  const Surface surface;
+  for (const int64_t fits_with_bucket : {0, 5000000}) {
+    int ran_out = 0;
+    std::map<int, bool> least_tried;
+    auto bench = this->bench(make_study(surface, small_space({1, 2, 3})), [&](const testing::Trial& trial) {
+      const bool is_least = trial.config["zero_optimization"]["reduce_bucket_size"] == 5000000;
+      least_tried[trial.stage()] |= is_least && trial.micro_batch() == 1;
+      if (is_least && fits_with_bucket != 0 && trial.micro_batch() <= 3) return surface.answer(trial);
+      ++ran_out;
+      return testing::Answer::out_of_memory();
+    });
+    ASSERT_TRUE(bench.run()) << bench.error();
+    for (const int stage : {1, 2, 3}) EXPECT_TRUE(least_tried[stage]) << stage;
+    EXPECT_EQ(bench.best() == kNoTrial, fits_with_bucket == 0);
+    if (fits_with_bucket == 0) {
+      EXPECT_LE(ran_out, 9);
+    }
+  }
+}
+
 TEST_P(SearcherFailures, WhereNothingFitsItEndsBeforeTheBudgetDoes) {
   Surface surface;
   surface.fixed_bytes = 20e9;

@@ -44,6 +44,54 @@ TEST_F(TrialHistoryTest, WhatFittedFitsTheSameAndLeanerConfigurations) {
   EXPECT_GE(ceiling(history, config(1, 5000000)).likely, 300);
 }
 
+// Recomputed activations in the host's memory: no formula reads the key, and no trial reports its peak.
+TEST_F(TrialHistoryTest, ALimitOfOneValueOfUnknownEffectIsNotTheOthers) {
+  config::Space space = tests::small_space({1, 2});
+  for (config::StageSpace& stage : space.stages) stage.axes.push_back({"data.recompute", {false, true}});
+  study_.space = config::to_json(space);
+  TrialHistory history(study_);
+  const auto with = [&](int64_t micro_batch, bool recompute, int stage = 1) {
+    Json of = config(micro_batch, 500000000, stage);
+    of["data"] = {{"recompute", recompute}};
+    return of;
+  };
+  uint64_t id = 0;
+  const auto learn = [&](const Json& of, Outcome outcome) { history.learn(id++, of, outcome, 1.0, std::nullopt); };
+  EXPECT_FALSE(history.is_beyond_model(history.setup(with(1, true))));
+  learn(with(2, false), Outcome::completed);
+  learn(with(3, false), Outcome::out_of_memory);
+  EXPECT_FALSE(history.is_beyond_model(history.setup(with(1, false)))) << "its own limit";
+  int64_t largest = 1;
+  for (int64_t next = 2; next <= 64; next = static_cast<int64_t>(ceiling(history, with(1, true)).likely)) {
+    EXPECT_GE(next, 2 * largest) << "it doubles";
+    learn(with(next, true), Outcome::completed);
+    largest = next;
+  }
+  EXPECT_GE(largest, 64);
+  learn(with(128, true), Outcome::out_of_memory);
+  EXPECT_NEAR(ceiling(history, with(1, true)).likely, (largest + 128) / 2, 1);
+  EXPECT_LE(ceiling(history, with(1, false)).likely, 2.5);
+  EXPECT_NEAR(ceiling(history, with(1, true, 2)).likely, static_cast<double>(largest), 1) << "as another stage holds";
+}
+
+// Where the key has no effect, one trial too many shows it.
+TEST_F(TrialHistoryTest, EqualLimitsOfTwoValuesShowThatTheKeyHasNoEffect) {
+  config::Space space = tests::small_space({1});
+  space.stages[0].axes.push_back({"data.variant", {1, 2, 3}});
+  study_.space = config::to_json(space);
+  TrialHistory history(study_);
+  const auto with = [&](int64_t micro_batch, int variant) {
+    Json of = config(micro_batch);
+    of["data"] = {{"variant", variant}};
+    return of;
+  };
+  for (const int variant : {1, 2}) {
+    history.learn(static_cast<uint64_t>(2 * variant), with(40, variant), Outcome::completed, 1.0, std::nullopt);
+    history.learn(static_cast<uint64_t>(2 * variant + 1), with(60, variant), Outcome::out_of_memory, {}, {});
+  }
+  EXPECT_FALSE(history.is_beyond_model(history.setup(with(1, 3))));
+}
+
 // A key of the user's own (a sequence length, say) may decide memory, and no formula reads it.
 TEST_F(TrialHistoryTest, WhereAKeyDiffersOfWhichNothingIsKnownNothingFollows) {
   config::Space space = tests::small_space({1});
