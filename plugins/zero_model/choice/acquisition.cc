@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "search/frugal.h"
 #include "zero_model/gaussian/normal.h"
 
 namespace dsat::zero_model {
@@ -47,6 +48,10 @@ bool better(const Proposal& a, const Proposal& b) {
 
 bool Acquisition::is_excluded(const Point& point) const {
   if (static_cast<double>(point.micro_batch) > point.arm->most_by_train_batch) return true;
+  // The smallest micro batch shows whether such a stage fits at all.
+  constexpr int kEnough = 2;
+  const bool is_small = point.micro_batch <= space_.micro_batches().smallest();
+  if (!is_small && surrogate_.out_of_memory_only(point.arm->stage) >= kEnough) return true;
   return surrogate_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
 }
 
@@ -303,8 +308,11 @@ std::vector<Proposal> Acquisition::ranked() const {
   return all;
 }
 
-// Before the first measurement: the largest micro batch that surely fits, among random arms of each stage in turn.
+// Before the first measurement: the largest micro batch that surely fits, among random arms of each stage in turn. A
+// stage that has run out of memory is left to the values that need the least, at the smallest micro batch: if they do
+// not fit, nothing does.
 std::optional<Proposal> Acquisition::safest(uint64_t draw) {
+  constexpr double kHopeless = 0.01;
   const auto& stages = space_.tuning_space().stages;
   std::optional<Proposal> best;
   double most = -1;
@@ -312,9 +320,13 @@ std::optional<Proposal> Acquisition::safest(uint64_t draw) {
   const int64_t least_failed = surrogate_.least_failed();
   for (size_t i = 0; i < stages.size(); ++i) {
     const config::StageSpace& stage = stages[(stages.size() - 1 + draw + i) % stages.size()];
-    for (int attempt = 0; attempt < 4; ++attempt) {
-      const Arm* arm = random_arm(stage, random);
-      int64_t rank = std::max<int64_t>(0, top_rank(*arm, 8, risk_.usual));
+    const bool is_doubtful = surrogate_.out_of_memory_only(stage.stage) > 0;
+    const std::vector<Configuration> frugal = search::frugal_configurations(stage);
+    const size_t attempts = is_doubtful ? frugal.size() : 4;
+    for (size_t attempt = 0; attempt < attempts; ++attempt) {
+      const Arm* arm = is_doubtful ? space_.arm(frugal[attempt]) : random_arm(stage, random);
+      if (surrogate_.probability_of_acceptance(*arm) < kHopeless) continue;
+      int64_t rank = is_doubtful ? 0 : std::max<int64_t>(0, top_rank(*arm, 8, risk_.usual));
       // A failure may mean that the script accepts no larger micro batch.
       if (least_failed > 0) {
         const int64_t half = space_.micro_batches().rank_at_or_below(static_cast<double>(least_failed) / 2);

@@ -66,7 +66,10 @@ void Surrogate::learn(EndedTrial ended) {
   } else if (ran) {
     memory_observations_.push_back({ended.point, false, std::nullopt, ended.peak_above_bytes});
   }
+  int& only = out_of_memory_only_[ended.point.arm->stage];
+  if (completed) only = -1;
   if (ended.outcome == Outcome::out_of_memory) {
+    if (only >= 0) ++only;
     ++out_of_memory_;
     point.out_of_memory = true;
   }
@@ -156,6 +159,11 @@ void Surrogate::update(const std::vector<Point>& pending) {
   speed_.expect({pending.end() - newest, pending.end()});
 }
 
+int Surrogate::out_of_memory_only(int stage) const {
+  const auto at = out_of_memory_only_.find(stage);
+  return at == out_of_memory_only_.end() || at->second < 0 ? 0 : at->second;
+}
+
 double Surrogate::probability_of_fitting(const Point& point) const {
   if (const PointRecord* known = find(point)) {
     if (known->count > 0) return 1;
@@ -174,23 +182,46 @@ double Surrogate::share_of_good(int good, const std::function<bool(const Arm&)>&
   return (good + 0.5) / (good + bad + 0.5);
 }
 
+// May a stage or a value be the cause of this failure? One that no trial has run with, and that another failure shares.
+bool Surrogate::shares_a_suspect(const Point& failure) const {
+  const auto is_shared = [&](const auto& runs, const auto& value_of) {
+    const auto value = value_of(*failure.arm);
+    const auto ran = runs.find(value);
+    if (ran != runs.end() && ran->second > 0) return false;
+    return std::count_if(failures_.begin(), failures_.end(),
+                         [&](const Point& other) { return value_of(*other.arm) == value; }) > 1;
+  };
+  for (size_t i = 0; i < axis_runs_.size(); ++i) {
+    if (is_shared(axis_runs_[i], [i](const Arm& arm) { return arm.coordinates[i]; })) return true;
+  }
+  return is_shared(stage_runs_, [](const Arm& arm) { return arm.stage; });
+}
+
 // The probability that all micro batches from some size on fail for another reason than memory, such as a script's own
 // maximum or a data set with too few samples, and that `micro_batch` is beyond this size. Each failure above all
-// completed micro batches makes such a size more likely. The logarithm of the size is uniform between the largest
-// completed and the smallest failed one.
+// completed micro batches makes such a size more likely, but less so if a stage or a value may be the cause. The
+// logarithm of the size is uniform between the largest completed and the smallest failed one.
 double Surrogate::beyond_ceiling(int64_t micro_batch) const {
-  constexpr double kByChance = 0.3;  // the probability that one such failure has another cause
+  constexpr double kByChance = 0.3, kByValue = 0.7;  // the probability that one such failure has another cause
+  constexpr int kCertain = 3;                        // so many failures have no other cause
   if (micro_batch <= largest_completed_ || largest_completed_ == 0) return 0;
   double by_chance = 1;
+  int count = 0;
   int64_t least = 0;
   for (const Point& failure : failures_) {
     if (!beyond_all(failure)) continue;
-    by_chance *= kByChance;
+    const bool is_of_size = !shares_a_suspect(failure);
+    count += is_of_size ? 1 : 0;
+    by_chance *= is_of_size ? kByChance : kByValue;
     least = least == 0 ? failure.micro_batch : std::min(least, failure.micro_batch);
   }
   if (least == 0) return 0;
+  if (count >= kCertain) by_chance = 0;
   const double fits = static_cast<double>(largest_completed_), fails = static_cast<double>(least);
-  const double way = std::log(static_cast<double>(micro_batch) / fits) / std::log(fails / fits);
+  // A search for the exact size would lose a trial at each step.
+  constexpr double kClose = 1.5;
+  const bool is_close = count > 0 && fails <= kClose * fits;
+  const double way = is_close ? 1 : std::log(static_cast<double>(micro_batch) / fits) / std::log(fails / fits);
   return (1 - by_chance) * std::min(1.0, way);
 }
 

@@ -66,6 +66,10 @@ class Surrogate {
   const std::map<Point, PointRecord>& points() const { return points_; }
   const PointRecord* find(const Point& point) const;
 
+  // How often the stage has run out of memory, if it has completed no trial; else 0.
+  int out_of_memory_only(int stage) const;
+  // The probability that the host does not refuse a trial of this arm.
+  double probability_of_acceptance(const Arm& arm) const { return refusals_.probability_of_acceptance(arm); }
   double probability_of_fitting(const Point& point) const;
   // The prediction for a point without a measurement.
   double expected_to_fit(const Point& point) const { return memory_.probability_of_fitting(point); }
@@ -87,6 +91,7 @@ class Surrogate {
  private:
   double probability_of_ending_well(const Point& point) const;
   double share_of_good(int good, const std::function<bool(const Arm&)>& shares) const;
+  bool shares_a_suspect(const Point& failure) const;
   double beyond_ceiling(int64_t micro_batch) const;
   bool beyond_all(const Point& failure) const { return failure.micro_batch > largest_completed_; }
 
@@ -101,6 +106,7 @@ class Surrogate {
   std::vector<MemoryObservation> memory_observations_;
   std::map<Point, PointRecord> points_;
   std::map<int, int> stage_runs_;                 // number of trials that ran
+  std::map<int, int> out_of_memory_only_;         // number of trials that ran out; -1: one has completed
   std::vector<std::map<double, int>> axis_runs_;  // the same by axis and coordinate
   std::vector<Point> failures_;                   // failed for other reasons than memory
   Refusals refusals_;
