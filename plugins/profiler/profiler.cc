@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
@@ -55,8 +56,9 @@ void ModelProfiler::start(const Study& study) {
 }
 
 Json ModelProfiler::overrides(StageOverride stage, int64_t micro_batch) const {
-  Json overrides{{config::kMicroBatchKey, micro_batch}};
-  if (stage) overrides["zero_optimization"] = {{"stage", *stage}};
+  Json overrides = others_;
+  overrides[config::kMicroBatchKey] = micro_batch;
+  if (stage) config::set(overrides, config::kStageKey, *stage);
   return overrides;
 }
 
@@ -119,6 +121,8 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
     return measure_next();
   }
   if (exit.outcome() == Outcome::failed && begin_at_own_micro_batch()) return ask_model_information(stage_);
+  if (exit.outcome() == Outcome::failed && turn_to_other_values()) return ask_model_information(stage_);
+  if (are_others_refused(exit)) return ask_model_information(stage_);
   if (exit.outcome() != Outcome::out_of_memory) return give_up("the model-information trial", exit);
   observations_.push_back({setup(stage_, micro_batch_), true, {}});
   const int own = config::zero_stage(merged(stage_, micro_batch_));
@@ -139,6 +143,35 @@ bool ModelProfiler::begin_at_own_micro_batch() {
   space_.min_micro_batch = own;
   micro_batches_ = std::make_unique<search::MicroBatches>(space_);
   smallest_failed_ = true;
+  return true;
+}
+
+// If the user's own configuration fails, its stage or one of its values may be the cause. Another stage with other
+// values shows whether anything works. The highest one needs the least memory.
+bool ModelProfiler::turn_to_other_values() {
+  if (has_turned_) return false;
+  has_turned_ = true;
+  failed_before_ = std::max<int64_t>(failed_before_, 1);
+  const int own = config::zero_stage(merged(stage_, micro_batch_));
+  const config::StageSpace* other = nullptr;
+  for (const config::StageSpace& stage : space_.stages) {
+    if (stage.stage != own) other = &stage;
+  }
+  const config::StageSpace& chosen = other == nullptr ? space_.stages.back() : *other;
+  for (const config::Axis& axis : chosen.axes) {
+    const Json* given = config::find(study_.base_config, axis.key);
+    if (given == nullptr) continue;
+    const auto value = std::find_if(axis.values.begin(), axis.values.end(), [&](const Json& v) { return v != *given; });
+    if (value != axis.values.end()) config::set(others_, axis.key, *value);
+  }
+  if (other != nullptr) stage_ = other->stage;
+  return other != nullptr || !others_.empty();
+}
+
+// Values that clash are refused; then the other stage runs with the user's own values.
+bool ModelProfiler::are_others_refused(const Exit& exit) {
+  if (exit.outcome() != Outcome::invalid_config || others_.empty()) return false;
+  others_ = Json::object();
   return true;
 }
 
@@ -213,6 +246,11 @@ void ModelProfiler::measured(const Exit& exit) {
   } else if (outcome != Outcome::lost && outcome != Outcome::stopped) {
     // A failure shows nothing about memory. A larger micro batch would hardly do better, so smaller ones are measured.
     least_failed_ = std::min(least_failed_.value_or(micro_batch_), micro_batch_);
+    if (!has_turned_) ++failed_before_;
+    const bool none_ran = std::none_of(observations_.begin(), observations_.end(),
+                                       [](const cost::Observation& seen) { return !seen.out_of_memory; });
+    const bool is_smallest = micro_batch_ == micro_batches_->smallest();
+    if (none_ran && is_smallest && (turn_to_other_values() || are_others_refused(exit))) least_failed_.reset();
   }
   // The highest stage needs the least memory. The point of a lost or stopped trial is asked for again.
   if (outcome == Outcome::out_of_memory) stage_ = highest_stage();
@@ -247,13 +285,13 @@ std::optional<int64_t> ModelProfiler::next_micro_batch() const {
   return untried ? std::optional<int64_t>(micro_batch) : std::nullopt;
 }
 
-// A trial that ran out of memory, or failed at a too small micro batch, shows little, so it is replaced. At most as
-// many replacements are allowed as trials.
+// A trial that ran out of memory, failed at a too small micro batch or with the user's own values shows little, so it
+// is replaced. At most as many replacements are allowed as trials.
 int64_t ModelProfiler::trials_left() const {
   const int64_t allowed = study_.limits.profile_trials;
   const int64_t out_of_memory = std::count_if(observations_.begin(), observations_.end(),
                                               [](const cost::Observation& seen) { return seen.out_of_memory; });
-  const int64_t in_vain = out_of_memory + (smallest_failed_ ? 1 : 0);
+  const int64_t in_vain = out_of_memory + (smallest_failed_ ? 1 : 0) + (has_turned_ ? failed_before_ : 0);
   const int64_t most = std::min(allowed + std::min(in_vain, allowed), study_.limits.max_trials);
   return most - static_cast<int64_t>(trials_.size());
 }
@@ -309,6 +347,7 @@ Json ModelProfiler::profile() const {
 }
 
 void ModelProfiler::hand_over() {
+  others_ = Json::object();  // the profile is of the user's own values
   set_profile(profile());
   finished_ = true;
   finish(fmt::format("the profile used {} trials", trials_.size()));

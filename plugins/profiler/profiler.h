@@ -50,6 +50,8 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   void ask_model_information(StageOverride stage);
   void model_information_ended(const Exit& exit);
   bool begin_at_own_micro_batch();
+  bool turn_to_other_values();
+  bool are_others_refused(const Exit& exit);
   bool take_given_information();
   void read_model_information();
   void learn_device_memory();
@@ -69,7 +71,10 @@ class ModelProfiler final : public Profiler<ModelProfiler> {
   bool have_information_ = false;
   bool finished_ = false;
   bool smallest_failed_ = false;
-  StageOverride stage_;  // of the running trial
+  bool has_turned_ = false;       // the user's own configuration has failed
+  Json others_ = Json::object();  // values in place of the user's own since then
+  int64_t failed_before_ = 0;     // trials that failed until then
+  StageOverride stage_;           // of the running trial
   int64_t micro_batch_ = 1;
   std::map<std::string, double> metrics_;  // of the running trial
   std::map<std::string, double> information_;
