@@ -30,6 +30,8 @@ inline constexpr int kJournalSchema = 1;
 inline constexpr const char* kRepairRemedy =
     "`dsat-host check DIR --repair` goes back to the last whole turn, or put a copy of the file back";
 
+// A row of meta: the trials' files leave train_batch_size out, because the script refuses it.
+inline constexpr const char* kLeavesOutTrainBatch = "leaves_out_train_batch";
 // A row of meta, left by a repair: a trial that is requested again is not run if its folder has the complete result.
 inline constexpr const char* kTrustsFolders = "trusts_folders";
 // A row of meta: the device hours of all runs.

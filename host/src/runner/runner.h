@@ -21,11 +21,12 @@ namespace dsat::host {
 struct TrialSpec {
   uint64_t id = 0;
   uint32_t attempt = 1;
-  Json config;                // merged and complete; `autotuning` has only the user's keys
-  bool model_info = false;    // a model-information run of the protocol, not a measured run
-  std::string identity{};     // identifies the configuration and the kind of run
-  uint32_t earlier_runs = 0;  // trials with this identity before this one
-  int further_steps = 0;      // steps to train after the profile window's usual end; the window ends later
+  Json config;                  // merged and complete; `autotuning` has only the user's keys
+  bool model_info = false;      // a model-information run of the protocol, not a measured run
+  std::string identity{};       // identifies the configuration and the kind of run
+  uint32_t earlier_runs = 0;    // trials with this identity before this one
+  bool has_train_batch = true;  // its file gives train_batch_size; false: DeepSpeed computes it
+  int further_steps = 0;        // steps to train after the profile window's usual end; the window ends later
 };
 
 struct TrialStart {

@@ -62,6 +62,7 @@ std::vector<std::pair<std::string, fs::path>> own_swap_folders(const Json& confi
 
 Json trial_config(const TrialSpec& spec, const fs::path& trial_dir, const TrialMeasurement& measurement) {
   Json config = spec.config;
+  if (!spec.has_train_batch) config.erase(config::kTrainBatchKey);
   if (asks_for_flops_report(config)) config["flops_profiler"]["output_file"] = (trial_dir / kFlopsReportFile).string();
   // A line is printed for every step (step_log.h), whatever the user's file says. DeepSpeed before 0.19.3 ignores the
   // second key.

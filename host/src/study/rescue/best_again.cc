@@ -23,7 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-BestRecord best_of_trial(const std::vector<Trial>& trials, uint64_t id, const std::string& metric) {
+bool gives_train_batch(Journal& journal) { return !journal.meta(kLeavesOutTrainBatch).has_value(); }
+
+BestRecord best_of_trial(const std::vector<Trial>& trials, uint64_t id, const std::string& metric,
+                         bool has_train_batch) {
   if (id >= trials.size()) {
     throw Error(fmt::format("there is no trial {}: the study has {}, `dsat-host show` lists them", id, trials.size()));
   }
@@ -35,7 +38,8 @@ BestRecord best_of_trial(const std::vector<Trial>& trials, uint64_t id, const st
                                        : "has not ended";
     throw Error(fmt::format("trial {} did not complete ({}): name one that did, `dsat-host show` lists them", id, how));
   }
-  return {id, best_config(record.config), record.metrics, config::number_at(record.metrics, metric).value_or(0), ""};
+  return {id, best_config(record.config, has_train_batch), record.metrics,
+          config::number_at(record.metrics, metric).value_or(0), ""};
 }
 
 // The best in the journal; if that row is empty or damaged, the best by the study's rules.
@@ -53,7 +57,7 @@ BestRecord best_of_study(Journal& journal, const std::vector<Trial>& trials, con
   for (const Trial& trial : trials) {
     if (trial.end) memory.learn(trial.end->device_memory_bytes);
   }
-  const BestRules rules{false, plan.memory_margin > 0 ? memory.usable() : std::nullopt};
+  const BestRules rules{false, plan.memory_margin > 0 ? memory.usable() : std::nullopt, gives_train_batch(journal)};
   const auto best = choose_best(trials, plan.metric, plan.maximise, std::nullopt, rules);
   if (!best)
     throw Error(fmt::format("{}: no trial that may be handed back has given {}", journal.file().parent_path().string(),
@@ -89,7 +93,8 @@ BestOutput best_again(const fs::path& given, std::optional<uint64_t> trial, bool
   const std::vector<Trial> trials = journal->trials();
   BestOutput output;
   output.metric = plan.metric;
-  output.best = trial ? best_of_trial(trials, *trial, plan.metric) : best_of_study(*journal, trials, plan);
+  output.best = trial ? best_of_trial(trials, *trial, plan.metric, gives_train_batch(*journal))
+                      : best_of_study(*journal, trials, plan);
   output.command = command_for(plan, trials[output.best.trial].record.config, writes);
   if (!writes) return output;
   Results results([&](const Json&) { return output.command; });

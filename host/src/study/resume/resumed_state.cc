@@ -85,6 +85,7 @@ void read_meta(StudyState& state, Journal& journal) {
   state.watches.failures.restore_reruns(meta_as<std::set<uint64_t>>(journal, "infrastructure_reruns"));
   state.spent_device_hours = spent_device_hours(journal);
   state.searches = Searches(journal.meta("searches"));
+  state.has_train_batch = !journal.meta(kLeavesOutTrainBatch).has_value();
   state.reuses_results = journal.meta(kTrustsFolders).has_value();
 }
 

@@ -84,11 +84,11 @@ Json config_to_run(const Plan& plan, const Json& config) {
   return complete;
 }
 
-TrialSpec spec_of(const Plan& plan, const Trial& trial) {
+TrialSpec spec_of(const Plan& plan, const Trial& trial, bool has_train_batch) {
   const int further_steps = trial.phase == Phase::verification ? plan.verify_steps : 0;
   return {trial.id(),       trial.record.attempt, config_to_run(plan, trial.record.config),
           trial.model_info, trial.identity,       trial.earlier_runs,
-          further_steps};
+          has_train_batch,  further_steps};
 }
 
 }  // namespace dsat::host

@@ -25,7 +25,7 @@ Admission admit(const Plan& plan, const Json& overrides);
 Json config_to_run(const Plan& plan, const Json& config);
 
 // The runner's description of a trial. A trial of the verification trains more steps.
-TrialSpec spec_of(const Plan& plan, const Trial& trial);
+TrialSpec spec_of(const Plan& plan, const Trial& trial, bool has_train_batch = true);
 
 }  // namespace dsat::host
 

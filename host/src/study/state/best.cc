@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/host/format.h"
 #include "finals/verification.h"
@@ -63,9 +64,10 @@ std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>&
   return all;
 }
 
-Json best_config(Json trial_config) {
+Json best_config(Json trial_config, bool has_train_batch) {
   // The section also sets the size of a trial; in the training the command does.
   config::erase(trial_config, "autotuning");
+  if (!has_train_batch) config::erase(trial_config, config::kTrainBatchKey);
   return trial_config;
 }
 
@@ -87,7 +89,8 @@ std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const st
   }
   // A searcher may name any of several tied configurations. The host's own choice, measured again or verified, stays.
   if (!rules.measured_again && is_tie(best->metric, fastest->metric)) best = fastest;
-  BestRecord record{best->trial, best_config(trials[best->trial].record.config), best->metrics, best->metric, ""};
+  BestRecord record{best->trial, best_config(trials[best->trial].record.config, rules.has_train_batch), best->metrics,
+                    best->metric, ""};
   if (!is_tie(best->metric, fastest->metric)) {
     const auto [of_named, of_fastest] = distinguishable(metric, best->metric, fastest->metric);
     record.why = fmt::format("{} trial {} ({}) as the best; the best measured is trial {} ({})",
@@ -111,7 +114,8 @@ void BestSoFar::add(const Trial& trial) {
   if (!best_ || better(value, best_->metric)) {
     const bool tie = candidate_ && is_tie(value, candidate_->metric);
     if (!candidate_ || better(value, candidate_->metric)) {
-      candidate_ = BestRecord{trial.id(), best_config(record.config), record.metrics, value, ""};
+      candidate_ =
+          BestRecord{trial.id(), best_config(record.config, rules_.has_train_batch), record.metrics, value, ""};
     }
     stale_ = stale_ || tie;
   } else if (is_tie(value, best_->metric) && trial.id() < best_->trial) {
@@ -128,6 +132,12 @@ void BestSoFar::set_named(std::optional<uint64_t> trial, bool measured_again) {
 void BestSoFar::set_usable_memory(std::optional<uint64_t> bytes) {
   if (rules_.usable_memory_bytes == bytes) return;
   rules_.usable_memory_bytes = bytes;
+  stale_ = true;
+}
+
+void BestSoFar::set_has_train_batch(bool has_it) {
+  if (rules_.has_train_batch == has_it) return;
+  rules_.has_train_batch = has_it;
   stale_ = true;
 }
 

@@ -21,13 +21,14 @@ inline bool may_become_best(std::optional<uint64_t> peak_bytes, std::optional<ui
   return !peak_bytes || !usable_memory_bytes || *peak_bytes <= *usable_memory_bytes;
 }
 
-// A trial's configuration as best_ds_config.json has it.
-Json best_config(Json trial_config);
+// A trial's configuration as best_ds_config.json has it. Without train_batch_size if the script refuses that key.
+Json best_config(Json trial_config, bool has_train_batch = true);
 
 struct BestRules {
   bool measured_again = false;  // the named trial was chosen in the finals, not by the searcher
   // The memory that a device has for a trial. A configuration with a higher peak cannot become the best.
   std::optional<uint64_t> usable_memory_bytes;
+  bool has_train_batch = true;  // as best_config() takes it
 };
 
 // The measured configurations that may be handed back. A configuration is left out if it failed its verification or
@@ -50,6 +51,7 @@ class BestSoFar {
   // Sets the trial that the searcher, or a later phase by measuring again, named as the best; nullopt: none.
   void set_named(std::optional<uint64_t> trial, bool measured_again = false);
   void set_usable_memory(std::optional<uint64_t> bytes);
+  void set_has_train_batch(bool has_it);
   // The next refresh looks at all trials again.
   void forget() { stale_ = true; }
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
 #include "plan/device_hours.h"
 #include "record/versions.h"
 #include "study/watch/profile_trials.h"
@@ -28,6 +30,10 @@ void StudyState::add_cost(uint64_t id, const std::string& ended_at) {
 
 bool StudyState::grant_repeat(const TrialEnd& end) {
   if (is_spent(plan.budget, spent_device_hours)) return false;
+  if (refuses_train_batch(end) && config::find(plan.user_config, config::kTrainBatchKey) == nullptr) {
+    is_train_batch_changed = std::exchange(has_train_batch, false) || is_train_batch_changed;
+    return watches.failures.grant_rerun(end.id);
+  }
   if (end.infrastructure && watches.failures.grant_rerun(end.id)) return true;
   return end.outcome == Outcome::failed && watches.failures.grant_restart(end, plan.max_restarts.value_or(0));
 }
@@ -63,6 +69,7 @@ void StudyState::derive_search_space() {
 
 void StudyState::put_changes(Journal& journal) {
   for (const uint64_t id : trials.take_changed()) journal.put_trial(trials[id]);
+  if (std::exchange(is_train_batch_changed, false)) journal.put_meta(kLeavesOutTrainBatch, true);
   if (const auto reruns = watches.failures.take_changed_reruns()) journal.put_meta("infrastructure_reruns", *reruns);
   if (const auto restarts = watches.failures.take_changed_restarts()) journal.put_meta("restarts", *restarts);
   if (std::exchange(are_hours_changed, false)) journal.put_meta(kSpentDeviceHours, spent_device_hours);

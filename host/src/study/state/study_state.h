@@ -47,8 +47,12 @@ struct StudyState {
   double spent_device_hours = 0;  // of every run of every trial, also of those that ran again or were taken back
   bool are_hours_changed = true;
   std::chrono::milliseconds time_used{0};  // of the time budget, by an earlier process of the same run
-  bool reuses_results = false;             // the journal was repaired: kTrustsFolders
-  std::optional<Ending> ending;            // nullopt: it goes on
+  // The trials' files give train_batch_size. A script may refuse it: zero.Init reads the file before the processes know
+  // of each other, and the number is wrong for one process.
+  bool has_train_batch = true;
+  bool is_train_batch_changed = false;
+  bool reuses_results = false;   // the journal was repaired: kTrustsFolders
+  std::optional<Ending> ending;  // nullopt: it goes on
 
   // The device memory for the best configuration; nullopt without a margin, since a completed trial did fit.
   std::optional<uint64_t> memory_for_best() const;

@@ -32,7 +32,7 @@ std::vector<TrialEnd> find_ended(StudyState& state, Runner& runner) {
   std::vector<TrialEnd> ends;
   const std::set<uint64_t> were_running = state.trials.running();
   for (const uint64_t id : were_running) {
-    const TrialSpec spec = spec_of(state.plan, state.trials[id]);
+    const TrialSpec spec = spec_of(state.plan, state.trials[id], state.has_train_batch);
     std::optional<TrialEnd> end = runner.find_end(spec);
     if (end) {
       ends.push_back(std::move(*end));
@@ -283,7 +283,7 @@ void Coordinator::start_and_stop(const std::vector<uint64_t>& starts) {
       continue;
     }
     try {
-      const TrialSpec spec = spec_of(state_.plan, state_.trials[id]);
+      const TrialSpec spec = spec_of(state_.plan, state_.trials[id], state_.has_train_batch);
       if (!is_found_in_folder(spec)) runner_.start(spec);
     } catch (const std::exception& error) {
       state_.trials.take_back_start(id);
@@ -435,6 +435,7 @@ void Coordinator::write_results(const std::string& reason, bool now) {
 
 StudyResult Coordinator::close() {
   journal_.begin();
+  state_.best.set_has_train_batch(state_.has_train_batch);
   refresh_best();
   explain_missing_best(state_);
   if (turns_.has_lost_group()) {

@@ -3,6 +3,7 @@
 #include "study/watch/failure_watch.h"
 
 #include <fmt/format.h>
+#include <re2/re2.h>
 
 #include <algorithm>
 #include <iterator>
@@ -15,6 +16,14 @@ namespace dsat::host {
 
 namespace {
 
+// Did the engine refuse the configuration? It would refuse it again.
+bool is_of_configuration(const std::string& text) {
+  constexpr std::string_view kTexts[] = {"DeepSpeedConfigError", "validation error for ", "validation errors for ",
+                                         "ValidationError", "Check batch related parameters"};
+  return std::any_of(std::begin(kTexts), std::end(kTexts),
+                     [&](std::string_view words) { return text.find(words) != std::string::npos; });
+}
+
 // The reason of a failure counts, and not its last line, if the exit status is 0 (the line is a logger's) or if the
 // trial went on from a checkpoint (the line is a consequence).
 const std::string& how_it_failed(Outcome outcome, const std::string& reason, const EndDetails& end) {
@@ -22,21 +31,46 @@ const std::string& how_it_failed(Outcome outcome, const std::string& reason, con
       outcome == Outcome::timed_out || end.exit_code == 0 || end.from_checkpoint || end.last_line.empty();
   return by_reason ? reason : end.last_line;
 }
+
+// May one sample have been too few? Then Python ends with an error of values, shapes or indices: no statistics of one
+// sample, fewer tokens than an expert takes. It is no error of names, files, devices or the configuration, and no
+// signal.
+bool may_be_of_batch(const Trial& trial) {
+  constexpr std::string_view kErrors[] = {"ValueError", "RuntimeError", "AssertionError", "IndexError",
+                                          "ZeroDivisionError"};
+  constexpr std::string_view kOthers[] = {"CUDA error", "HIP error", "NCCL", "No such file", "building extension"};
+  const std::string& line = trial.end->last_line;
+  return !is_of_configuration(line) && std::any_of(std::begin(kErrors), std::end(kErrors), [&](std::string_view name) {
+    return starts_with(line, name);
+  }) && std::none_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view words) {
+    return line.find(words) != std::string::npos;
+  });
+}
+
+// May another configuration work? Not with an error of names, files or syntax in Python, nor with a process that was
+// not started.
+bool may_be_mended(const Trial& trial) {
+  constexpr std::string_view kErrors[] = {"NameError",           "SyntaxError",       "IndentationError",
+                                          "ModuleNotFoundError", "FileNotFoundError", "PermissionError"};
+  const auto says = [&](const char* words) { return trial.record.reason.find(words) != std::string::npos; };
+  return trial.record.outcome == Outcome::failed && !says(" failed by itself") && !says(" could not start it") &&
+         !says("can't open file") && std::none_of(std::begin(kErrors), std::end(kErrors), [&](std::string_view name) {
+           return starts_with(trial.end->last_line, name);
+         });
+}
+
+}  // namespace
+
 const std::string& how_it_failed(const Trial& trial) {
   return how_it_failed(*trial.record.outcome, trial.record.reason, *trial.end);
 }
 
-// Another micro batch repairs neither an error of names, files or syntax in Python nor a process that was not started.
-bool is_of_no_batch(const Trial& trial) {
-  constexpr std::string_view kErrors[] = {"NameError",           "SyntaxError",       "IndentationError", "ImportError",
-                                          "ModuleNotFoundError", "FileNotFoundError", "PermissionError"};
-  const bool is_found = std::any_of(std::begin(kErrors), std::end(kErrors),
-                                    [&](std::string_view name) { return starts_with(trial.end->last_line, name); });
-  const auto says = [&](const char* words) { return trial.record.reason.find(words) != std::string::npos; };
-  return is_found || says(" failed by itself") || says(" could not start it");
+bool refuses_train_batch(const TrialEnd& end) {
+  if (end.outcome != Outcome::failed) return false;
+  static const RE2 product(R"(\d+ != \d+ \* \d+ \* \d+)", RE2::Latin1);
+  const std::string& how = how_it_failed(end.outcome, end.reason, end);
+  return how.find("train_batch_size is not equal to") != std::string::npos || RE2::PartialMatch(how, product);
 }
-
-}  // namespace
 
 void FailureWatch::add(const Trial& trial) {
   if (!trial.costs_a_run()) return;
@@ -71,17 +105,20 @@ std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) 
   if (trial.record.outcome != Outcome::failed) return reason;
   const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
   if (micro_batch < baseline_micro_batch_.value_or(0)) return std::nullopt;
-  if (micro_batch > 1 || is_of_no_batch(trial)) return reason;
+  if (micro_batch > 1 || !may_be_of_batch(trial)) return reason;
   return reason + "; a model that needs a micro batch above 1 wants --min-micro-batch";
 }
 
-std::optional<std::string> FailureWatch::reason_to_end(const Trial& last) const {
+std::optional<std::string> FailureWatch::reason_to_end(const Trial& last, bool is_suspected,
+                                                       bool profile_goes_on) const {
   if (!last.costs_a_run() || !last.end) return std::nullopt;
   // The phases after the search measure again what ran before: their failures say nothing of the script.
   if (last.phase > Phase::searcher) return std::nullopt;
   const bool failed = last.record.outcome == Outcome::failed || last.record.outcome == Outcome::timed_out;
-  if (failed && last.record.kind == TrialKind::profile && !any_completed_) return why_profile_failed(last);
-  if (in_a_row_.empty() || in_a_row_.back().trial != last.id()) return std::nullopt;
+  if (failed && last.record.kind == TrialKind::profile && !any_completed_) {
+    return profile_goes_on && may_be_mended(last) ? std::nullopt : why_profile_failed(last);
+  }
+  if (is_suspected || in_a_row_.empty() || in_a_row_.back().trial != last.id()) return std::nullopt;
   std::set<int64_t> micro_batches;
   for (const Failure& failure : in_a_row_) micro_batches.insert(failure.micro_batch);
   // If a micro batch as large has trained, the value of an axis may be the cause (an extension that does not compile).
@@ -122,8 +159,8 @@ std::optional<std::set<uint64_t>> FailureWatch::take_changed_reruns() {
 }
 
 bool FailureWatch::grant_restart(const TrialEnd& end, int most) {
-  if (most < 1 || end.has_short_batches || by_how_.count(how_it_failed(end.outcome, end.reason, end)) != 0)
-    return false;
+  const std::string& how = how_it_failed(end.outcome, end.reason, end);
+  if (most < 1 || end.has_short_batches || is_of_configuration(how) || by_how_.count(how) != 0) return false;
   int& count = restarts_[end.id];
   if (count >= most) return false;
   ++count;

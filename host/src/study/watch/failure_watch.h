@@ -28,6 +28,12 @@ inline constexpr size_t kSameFailures = 3;
 // The same number after a micro batch as large has trained.
 inline constexpr size_t kSameFailuresOnceRan = 8;
 
+// The text that a trial failed with. Failures with equal texts are alike.
+const std::string& how_it_failed(const Trial& trial);
+
+// Does the script refuse train_batch_size because it is not the product of the others for its number of processes?
+bool refuses_train_batch(const TrialEnd& end);
+
 class FailureWatch {
  public:
   // `baseline_micro_batch`: the profiler falls back on it if a smaller one fails.
@@ -38,7 +44,10 @@ class FailureWatch {
   // Another searcher begins: earlier failures do not count in its row.
   void begin_row() { in_a_row_.clear(); }
   // The reason why the study ends with `last`, the trial that was added last; nullopt: the study goes on.
-  std::optional<std::string> reason_to_end(const Trial& last) const;
+  // `is_suspected`: its stage or its values may be the cause (culprits.h), so others may work. `profile_goes_on`: the
+  // profiler has asked for another trial.
+  std::optional<std::string> reason_to_end(const Trial& last, bool is_suspected = false,
+                                           bool profile_goes_on = false) const;
   // A warning if `last`, the trial that was added last, shows a ceiling; once for all failures that are alike.
   std::optional<std::string> ceiling(const Trial& last);
 
@@ -49,7 +58,8 @@ class FailureWatch {
   // All of these ids, if there is a new one since the last call.
   std::optional<std::set<uint64_t>> take_changed_reruns();
 
-  // Does this failed trial run again? Each id may run again `most` times. A data set that is too small gets no restart.
+  // Does this failed trial run again? Each id may run again `most` times. A data set that is too small gets no restart,
+  // and neither does a configuration that the engine refuses.
   bool grant_restart(const TrialEnd& end, int most);
   // How often each trial has run again. The journal keeps these counts too.
   void restore_restarts(std::map<uint64_t, int> counts) { restarts_ = std::move(counts); }

@@ -99,13 +99,16 @@ TEST(FailureWatchTest, AProfileTrialBelowTheUsersOwnMicroBatchEndsNothing) {
 }
 
 TEST(FailureWatchTest, WithoutAnOwnMicroBatchTheReasonNamesTheOption) {
-  Trial trial = ended(0, Outcome::failed, "more than 1 value", 1);
+  Trial trial = ended(0, Outcome::failed, "ValueError: more than 1 value", 1);
   trial.record.kind = TrialKind::profile;
   EXPECT_THAT(reason_after({trial}).value(), AllOf(HasSubstr("more than 1 value"), HasSubstr("--min-micro-batch")));
 }
 
 TEST(FailureWatchTest, WhatNoMicroBatchMendsNamesNoOption) {
   for (const char* line : {"NameError: name 'modle' is not defined", "ModuleNotFoundError: No module named 'dsat'",
+                           "python3: can't open file 'trian.py'", "killed by signal 11 (Segmentation fault)",
+                           "RuntimeError: CUDA error: no kernel image is available",
+                           "pydantic_core.ValidationError: 1 validation error for DeepSpeedZeroConfig",
                            "torchrun failed by itself: AttributeError: 'get'"}) {
     Trial trial = ended(0, Outcome::failed, line, 1);
     trial.record.reason = line;
@@ -217,6 +220,23 @@ TEST(FailureWatchTest, ADataSetThatIsTooSmallStaysSo) {
   TrialEnd end = failure(1, "");
   end.has_short_batches = true;
   EXPECT_FALSE(watch.grant_restart(end, 2));
+}
+
+TEST(FailureWatchTest, AConfigurationThatTheEngineRefusesIsRefusedAgain) {
+  FailureWatch watch;
+  EXPECT_FALSE(watch.grant_restart(failure(1, "deepspeed.DeepSpeedConfigError: no such stage"), 2));
+  EXPECT_FALSE(watch.grant_restart(failure(1, "pydantic.ValidationError: 1 validation error for ZeroConfig"), 2));
+  EXPECT_TRUE(watch.grant_restart(failure(1, "OSError: the configuration's file system is busy"), 2));
+}
+
+TEST(FailureWatchTest, TheProductOfTheBatchSizesIsRefusedByItsTextAlone) {
+  const auto refuses = [](const std::string& line) { return refuses_train_batch(failure(1, line)); };
+  EXPECT_TRUE(
+      refuses("AssertionError: Check batch related parameters. train_batch_size is not equal to "
+              "micro_batch_per_gpu * gradient_acc_step * world_size 256 != 4 * 8 * 1"));
+  EXPECT_TRUE(refuses("AssertionError: 256 != 4 * 8 * 1"));
+  EXPECT_FALSE(refuses("AssertionError: 256 != 4"));
+  EXPECT_FALSE(refuses("ValueError: train_batch_size is not a number"));
 }
 
 TEST(FailureWatchTest, AFailedTrialRunsAgainAsOftenAsAllowed) {
