@@ -1,5 +1,7 @@
 // Crash and resume: whatever the moment, the search goes on as if nothing had happened. A study is copied at each of
 // its steps, and every copy is resumed and compared.
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
 #include "host/study/study_fixture.h"
 
 namespace dsat::host {
@@ -56,7 +58,7 @@ class ResumeTest : public StudyTest {
   // Runs to the end and keeps what a crash would have left at each step.
   std::vector<Snapshot> run_with_snapshots(Session& session) {
     std::vector<Snapshot> snapshots;
-    session.runner.answer = walk_answer;
+    session.runner.answer = answer_;
     session.runner.before_each_step = [&] {
       const fs::path to = dir() / ("crash-" + std::to_string(snapshots.size()));
       copy_db(session.plan.dir, to);
@@ -69,17 +71,20 @@ class ResumeTest : public StudyTest {
 
   // Resumes each and compares. `left_behind`: which running trials have a complete result file all the same.
   void resume_each(const std::string& plugin, const std::function<bool(uint64_t)>& left_behind) {
-    Session whole(plan_of(walk(plugin)));
+    resume_each(walk(plugin), left_behind, 15);
+  }
+  void resume_each(const StudyOptions& given, const std::function<bool(uint64_t)>& left_behind, size_t least) {
+    Session whole(plan_of(given));
     const std::vector<Snapshot> snapshots = run_with_snapshots(whole);
-    ASSERT_GT(snapshots.size(), 15u);
+    ASSERT_GT(snapshots.size(), least);
     const std::vector<std::string> expected = lines_of(whole.trials());
     const std::vector<std::string> expected_events = whole.deliveries();
     for (const Snapshot& snapshot : snapshots) {
       SCOPED_TRACE(snapshot.dir.filename().string());
       Session session(resumed_plan(snapshot.dir));
-      session.runner.answer = walk_answer;
+      session.runner.answer = answer_;
       session.runner.left = [&](const TrialSpec& spec) -> std::optional<TrialEnd> {
-        if (left_behind(spec.id)) return walk_answer(spec);
+        if (left_behind(spec.id)) return answer_(spec);
         return std::nullopt;
       };
       const StudyResult result = session.resume();
@@ -96,6 +101,8 @@ class ResumeTest : public StudyTest {
       if (HasFailure()) break;
     }
   }
+
+  std::function<TrialEnd(const TrialSpec&)> answer_ = walk_answer;
 };
 
 TEST_F(ResumeTest, AfterACrashAtAnyStepTheSearchIsTheSameByReplay) {
@@ -104,6 +111,35 @@ TEST_F(ResumeTest, AfterACrashAtAnyStepTheSearchIsTheSameByReplay) {
 
 TEST_F(ResumeTest, AfterACrashAtAnyStepTheSearchIsTheSameFromSavedStates) {
   resume_each("walker_saving", [](uint64_t) { return false; });
+}
+
+// A stage that always fails is found by trials on both sides of the crash, and refused from then on.
+TEST_F(ResumeTest, ACulpritIsTheSameAfterACrashAtAnyStep) {
+  const auto at = [](int stage, int64_t samples) {
+    Json op = try_micro_batch(samples);
+    config::set(op["try"], config::kStageKey, stage);
+    return Json{op};
+  };
+  StudyOptions given = scripted({{"start", at(1, 2)},
+                                 {"exit 0", at(2, 1)},
+                                 {"exit 1", at(3, 2)},
+                                 {"exit 2", at(2, 2)},
+                                 {"exit 3", at(2, 3)},
+                                 {"exit 4", at(2, 4)},
+                                 {"exit 5", at(3, 4)}});
+  given.max_concurrent_trials = 1;
+  answer_ = [](const TrialSpec& spec) {
+    const bool fails = config::zero_stage(spec.config) == 2;
+    return fails ? failed(Outcome::failed, "RuntimeError: no stage 2") : completed(100);
+  };
+  resume_each(given, [](uint64_t) { return false; }, 7);
+  const std::vector<Trial> trials = Journal::open(plan_of(given).dir, Journal::Mode::read_only)->trials();
+  ASSERT_EQ(trials.size(), 7u);
+  for (const uint64_t refused : {4, 5}) {
+    EXPECT_EQ(trials[refused].record.outcome, Outcome::invalid_config);
+    EXPECT_THAT(trials[refused].record.reason, AllOf(HasSubstr("stage 2"), HasSubstr("RuntimeError: no stage 2")));
+  }
+  EXPECT_EQ(trials[6].record.outcome, Outcome::completed);
 }
 
 TEST_F(ResumeTest, ResultsThatRunningTrialsLeftBehindAreTaken) {

@@ -148,17 +148,18 @@ void restore_strategy(StudyState& state, const std::vector<JournalEvent>& events
 // one was named as the best.
 void learn_from_events(StudyState& state, const std::vector<JournalEvent>& events) {
   const uint64_t first = state.searches.current().first_event;
-  FailureWatch& failures = state.watches.failures;
   for (const JournalEvent& entry : events) {
-    if (entry.seq == first) failures.begin_row();
-    if (entry.event.kind == StrategyEvent::Kind::exited) failures.add(state.trials[entry.event.trial]);
+    if (entry.seq == first) state.watches.begin_search();
+    const bool is_end = entry.event.kind == StrategyEvent::Kind::exited;
+    if (is_end) state.watches.count(state.trials[entry.event.trial], state.plan);
     for (const Op& op : entry.ops) {
       if (op.kind == Op::Kind::stop_trial) state.trials.request_stop(*op.trial);
       if (op.kind != Op::Kind::finish || entry.phase < Phase::searcher || entry.seq < first) continue;
       state.best.set_named(op.trial, entry.phase > Phase::searcher);
     }
   }
-  if (!events.empty() && events.back().seq < first) failures.begin_row();
+  if (!events.empty() && events.back().seq < first) state.watches.begin_search();
+  state.watches.culprits.take_news();  // the user knows them
 }
 
 void hand_search_over(StudyState& state, uint64_t first_event, Journal& journal, Observer& observer) {
@@ -185,7 +186,8 @@ std::optional<std::string> missed_reason_to_end(const StudyState& state, const J
   if (last.event.kind != StrategyEvent::Kind::exited) return std::nullopt;
   const Trial& trial = state.trials[last.event.trial];
   const std::string resumed_at = journal.meta("settings").value_or(Json::object()).value("resumed_at", "");
-  return trial.record.ended_at < resumed_at ? std::nullopt : state.watches.failures.reason_to_end(trial);
+  if (trial.record.ended_at < resumed_at) return std::nullopt;
+  return state.watches.reason_to_end(trial, {state.plan, state.trials.all(), state.profile});
 }
 
 void write_meta(const StudyState& state, Journal& journal, const Loop& loop) {

@@ -6,7 +6,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
+#include "dsat/config/rules.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
 #include "record/measured.h"
@@ -44,12 +48,36 @@ std::string why_no_best(const std::vector<Trial>& trials, const std::string& met
   return fmt::format("{}; {} ({}){}{}", reason, lack, ends, last_failure, only_the_profilers(trials));
 }
 
+// Which stages ran out of memory at the smallest micro batch, and what needs less; empty: a trial has trained, or none
+// ran out of memory there.
+std::string why_nothing_fits(const StudyState& state) {
+  std::set<int> stages;
+  bool offloads = false;
+  for (const Trial& trial : state.trials.all()) {
+    const Json& config = trial.record.config;
+    if (trial.record.outcome == Outcome::completed && !trial.model_info) return "";
+    const Json* device = config::find(config, "zero_optimization.offload_optimizer.device");
+    offloads = offloads || (device != nullptr && *device != "none");
+    const auto micro_batch = config.value(config::kMicroBatchKey, int64_t{0});
+    const bool ran_out = trial.record.outcome == Outcome::out_of_memory && !trial.record.duplicate_of;
+    if (ran_out && micro_batch <= state.plan.space.min_micro_batch) stages.insert(config::zero_stage(config));
+  }
+  if (stages.empty()) return "";
+  const char* offload = offloads ? "" : "zero_optimization.offload_optimizer.device cpu, ";
+  return fmt::format(
+      "nothing fits: stage{} {} ran out of memory at micro batch {}; {}more devices, recomputed activations or shorter "
+      "sequences need less; ",
+      stages.size() == 1 ? "" : "s", fmt::join(stages, ", "), state.plan.space.min_micro_batch, offload);
+}
+
 }  // namespace
 
 void explain_missing_best(StudyState& state) {
   if (state.ending->status != StudyStatus::completed || state.best.get()) return;
   state.ending->status = StudyStatus::no_best;
-  state.ending->reason = why_no_best(state.trials.all(), state.plan.metric, state.ending->reason);
+  state.ending->reason =
+      why_nothing_fits(state) + why_no_best(state.trials.all(), state.plan.metric, state.ending->reason);
+  for (const std::string& culprit : state.watches.culprits.found()) state.ending->reason += "; " + culprit;
   if (state.plan.memory_margin > 0) {
     state.ending->reason += fmt::format("; --memory-margin is {}", state.plan.memory_margin);
   }

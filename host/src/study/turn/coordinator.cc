@@ -173,6 +173,7 @@ void Coordinator::deliver(uint64_t id) {
   state_.trials.deliver(id);
   answer_duplicates(id);
   act_on(state_.watches.after_delivery(state_.trials[id], {state_.plan, state_.trials.all(), state_.profile}));
+  refuse_waiting();
   budgets_.watch_device_hours();
   const std::optional<int>& patience = state_.plan.early_stopping;
   if (!patience || state_.run.phase != Phase::searcher) return;
@@ -202,7 +203,8 @@ bool Coordinator::advance_phase() {
 // Handles one event: the strategy answers it, and its ops take effect.
 void Coordinator::handle(const StrategyEvent& event) {
   const Phase phase = state_.run.phase;
-  NewTrials new_trials(state_.plan, state_.trials, phase, trial_limit(phase, state_), state_.baseline.identity, loop_);
+  NewTrials new_trials(state_.plan, state_.trials, state_.watches.culprits, phase, trial_limit(phase, state_),
+                       state_.baseline.identity, loop_);
   const bool is_delivered = phase != Phase::searcher || !state_.searches.was_ended_by_host();
   const std::vector<Op> ops = is_delivered ? state_.run.strategy->handle(event, new_trials) : std::vector<Op>();
   saved_states_.note_event(journal_.append_event(phase, event, ops));
@@ -382,6 +384,22 @@ void Coordinator::stop_waiting() {
   }
 }
 
+// Trials that were asked for before their culprit was known, and have not run.
+void Coordinator::refuse_waiting() {
+  const std::set<uint64_t> waiting = state_.trials.waiting();
+  for (const uint64_t id : waiting) {
+    const Trial& trial = state_.trials[id];
+    if (trial.record.started() || !may_be_refused(trial.phase)) continue;
+    TrialEnd end;
+    end.id = id;
+    end.outcome = Outcome::invalid_config;
+    end.reason = state_.watches.culprits.why_refused(trial.record.config, state_.plan.space);
+    if (end.reason.empty()) continue;
+    end.ended_at = loop_.utc_now();
+    end_trial(std::move(end));
+  }
+}
+
 void Coordinator::check_stop_requests() {
   const int level = stop_level_.load();
   if (level <= stop_level_acted_) return;
@@ -417,6 +435,7 @@ void Coordinator::fail(const std::exception& error) {
 
 void Coordinator::refresh_best() {
   state_.best.set_usable_memory(state_.memory_for_best());
+  state_.best.set_has_train_batch(state_.has_train_batch);
   if (!state_.best.refresh(state_.trials.all())) return;
   const std::optional<BestRecord>& best = state_.best.get();
   journal_.put_meta("best", best ? to_json(*best) : Json());
@@ -435,7 +454,6 @@ void Coordinator::write_results(const std::string& reason, bool now) {
 
 StudyResult Coordinator::close() {
   journal_.begin();
-  state_.best.set_has_train_batch(state_.has_train_batch);
   refresh_best();
   explain_missing_best(state_);
   if (turns_.has_lost_group()) {

@@ -82,6 +82,7 @@ class Coordinator {
   void end_trial(TrialEnd end);
   void answer_duplicates(uint64_t original);
   void stop_waiting();
+  void refuse_waiting();
 
   void check_stop_requests();
   void end_search(std::string reason, bool of_time);

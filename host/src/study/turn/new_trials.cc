@@ -52,6 +52,9 @@ Trial NewTrials::trial_of(const Op& request) const {
   record.submitted_at = loop_.utc_now();
 
   const std::optional<uint64_t> original = answering(trial.identity);
+  if (admission.invalid.empty() && (!original || request.repeat) && may_be_refused(phase_)) {
+    admission.invalid = culprits_.why_refused(record.config, plan_.space);
+  }
   if (!admission.invalid.empty()) {
     record.outcome = Outcome::invalid_config;
     record.reason = admission.invalid;

@@ -1,6 +1,7 @@
 // The trials that a strategy asks for in the course of one event.
 //
-// Purpose: decides on each request (limits, duplicates, validity) and keeps the requested trials. The study takes them
+// Purpose: decides on each request (limits, duplicates, validity, culprits) and keeps the requested trials. The study
+// takes them
 //   if the event is accepted. If the event fails, they are dropped with this object.
 // Threading: control thread. Ownership: refers to its arguments for the time of the event.
 #ifndef DSAT_HOST_STUDY_TURN_NEW_TRIALS_H_
@@ -16,6 +17,7 @@
 #include "plan/plan.h"
 #include "plugin/strategy.h"
 #include "study/state/trial_table.h"
+#include "study/watch/culprits.h"
 
 namespace dsat::host {
 
@@ -26,9 +28,15 @@ class NewTrials : public RequestAnswers {
  public:
   // `baseline`: the identity of the user's own configuration; empty: there is none.
   // `max_trials`: the limit of the whole study while this phase asks.
-  NewTrials(const Plan& plan, const TrialTable& trials, Phase phase, int max_trials, const std::string& baseline,
-            const Loop& loop)
-      : plan_(plan), trials_(trials), phase_(phase), max_trials_(max_trials), baseline_(baseline), loop_(loop) {}
+  NewTrials(const Plan& plan, const TrialTable& trials, const Culprits& culprits, Phase phase, int max_trials,
+            const std::string& baseline, const Loop& loop)
+      : plan_(plan),
+        trials_(trials),
+        culprits_(culprits),
+        phase_(phase),
+        max_trials_(max_trials),
+        baseline_(baseline),
+        loop_(loop) {}
 
   std::optional<uint64_t> create_trial(const Op& request) override;
   uint64_t next_id() const override { return trials_.size() + asked_.size(); }
@@ -43,6 +51,7 @@ class NewTrials : public RequestAnswers {
 
   const Plan& plan_;
   const TrialTable& trials_;
+  const Culprits& culprits_;
   const Phase phase_;
   const int max_trials_;
   const std::string& baseline_;

@@ -2,6 +2,7 @@
 #include "study/watch/watches.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -97,7 +98,7 @@ constexpr Watch kWarnings[] = {
 };
 
 constexpr Watch kReasonsToEnd[] = {
-    [](Watches& all, const Trial& trial, const WatchView&) { return all.failures.reason_to_end(trial); },
+    [](Watches& all, const Trial& trial, const WatchView& view) { return all.reason_to_end(trial, view); },
     [](Watches& all, const Trial&, const WatchView&) { return all.batches.proof(); },
     [](Watches&, const Trial& trial, const WatchView& view) {
       const bool completed = trial.record.outcome == Outcome::completed;
@@ -124,8 +125,11 @@ std::vector<Finding> Watches::after_end(const Trial& trial, const WatchView& vie
 }
 
 std::vector<Finding> Watches::after_delivery(const Trial& trial, const WatchView& view) {
-  failures.add(trial);
+  count(trial, view.plan);
   std::vector<Finding> findings;
+  for (const std::string& line : culprits.take_news()) {
+    findings.push_back({{}, line + "; no further trial has it"});
+  }
   for (const Watch watch : kWarnings) {
     if (auto text = watch(*this, trial, view)) findings.push_back({{}, std::move(*text)});
   }
@@ -133,6 +137,27 @@ std::vector<Finding> Watches::after_delivery(const Trial& trial, const WatchView
     if (auto text = watch(*this, trial, view)) findings.push_back({Finding::Effect::no_best, std::move(*text)});
   }
   return findings;
+}
+
+void Watches::count(const Trial& trial, const Plan& plan) {
+  failures.add(trial);
+  culprits.add(trial, plan.space);
+}
+
+void Watches::begin_search() {
+  failures.begin_row();
+  culprits.forget_failures();
+}
+
+// Failures in a row that share a suspect end nothing: it is refused, and others may work.
+std::optional<std::string> Watches::reason_to_end(const Trial& last, const WatchView& view) const {
+  if (culprits.are_all_stages(view.plan.space))
+    return fmt::format("no stage works: {}", fmt::join(culprits.found(), "; "));
+  const bool profile_goes_on =
+      last.phase == Phase::profiler && std::any_of(view.trials.begin(), view.trials.end(), [](const Trial& trial) {
+        return trial.phase == Phase::profiler && trial.state < TrialState::ended;
+      });
+  return failures.reason_to_end(last, culprits.suspects_of(last), profile_goes_on);
 }
 
 int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise, uint64_t first) {

@@ -14,6 +14,7 @@
 #include "finals/ignored_batch.h"
 #include "plan/plan.h"
 #include "record/trial.h"
+#include "study/watch/culprits.h"
 #include "study/watch/failure_watch.h"
 #include "study/watch/script_watch.h"
 
@@ -44,7 +45,15 @@ class Watches {
   // The strategy of a trial has received the trial's outcome.
   std::vector<Finding> after_delivery(const Trial& trial, const WatchView& view);
 
+  // Counts a trial whose strategy has learned of its end. A resumed study calls this for its events, in their order.
+  void count(const Trial& trial, const Plan& plan);
+  // Another searcher begins.
+  void begin_search();
+  // Why the study ends with `last`, the trial that was counted last; nullopt: it goes on.
+  std::optional<std::string> reason_to_end(const Trial& last, const WatchView& view) const;
+
   FailureWatch failures;  // also decides which trials run again
+  Culprits culprits;
   IgnoredBatch batches;
   ScriptWatch script;
   bool has_doubted_memory = false;

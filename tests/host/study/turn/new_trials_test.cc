@@ -12,7 +12,7 @@ class NewTrialsTest : public StudyTest {
  protected:
   NewTrialsTest() : plan_(plan_of(options())), baseline_(admit(plan_, Json::object()).identity) {}
 
-  NewTrials event() { return {plan_, table_, Phase::searcher, plan_.max_trials, baseline_, loop_}; }
+  NewTrials event() { return {plan_, table_, culprits_, Phase::searcher, plan_.max_trials, baseline_, loop_}; }
   static Op request(int64_t micro_batch, bool repeat = false) {
     Op op;
     op.overrides = {{config::kMicroBatchKey, micro_batch}};
@@ -27,6 +27,7 @@ class NewTrialsTest : public StudyTest {
   std::string baseline_;
   Loop loop_;
   TrialTable table_;
+  Culprits culprits_;
 };
 
 TEST_F(NewTrialsTest, IdsGoOnFromTheTableAndAreKnownFromTheRequestOn) {
