@@ -6,8 +6,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 
+#include "determined/deepspeed_overwrites.h"
 #include "determined/entrypoint.h"
 #include "determined/misspelt_keys.h"
 #include "dsat/base/shell.h"
@@ -133,7 +135,15 @@ class ExperimentReader {
     if (!overwrites->is_object()) {
       file_.refuse(kOverwriteKey, fmt::format("must hold DeepSpeed keys, it has {}", overwrites->dump()));
     }
-    result_.config_overwrites = *overwrites;
+    result_.config_overwrites = in_deepspeed_form(*overwrites, kOverwriteKey);
+  }
+
+  Json in_deepspeed_form(const Json& keys, const char* place) const {
+    try {
+      return as_deepspeed_keys(keys);
+    } catch (const Error& error) {
+      file_.refuse(place, fmt::format("cannot be read: {}", error.what()));
+    }
   }
 
   const Json* hyperparameter(const char* name) const {
@@ -206,7 +216,8 @@ class ExperimentReader {
   void read_config() {
     const Json* given = hyperparameter("deepspeed_config");
     const Json* inlined = hyperparameter("ds_config");
-    if (given != nullptr && given->is_object()) std::swap(given, inlined);
+    const bool is_swapped = given != nullptr ? given->is_object() : inlined != nullptr && inlined->is_string();
+    if (is_swapped) std::swap(given, inlined);
     const std::string in_command = entrypoint_config();
     if (given == nullptr && inlined != nullptr) {
       if (!in_command.empty()) {
@@ -234,7 +245,7 @@ class ExperimentReader {
     if (!inlined.is_object()) {
       file_.refuse("hyperparameters.ds_config", fmt::format("must hold DeepSpeed keys, it has {}", inlined.dump()));
     }
-    Json config = inlined;
+    Json config = in_deepspeed_form(inlined, "hyperparameters.ds_config");
     config::overwrite(config, result_.config_overwrites);
     result_.config_overwrites = std::move(config);
   }
@@ -315,7 +326,7 @@ class ExperimentReader {
   }
 
   // The script would read these keys only when the full training begins, hours later.
-  void check_training_keys() const {
+  void check_training_keys() {
     check_length("searcher.max_length", 1);
     check_length("min_validation_period", 0);
     check_length("min_checkpoint_period", 0);
@@ -327,15 +338,21 @@ class ExperimentReader {
     file_.refuse("checkpoint_policy", fmt::format("is {}: use best, all or none", policy->dump()));
   }
 
-  // A length is a number, or a number with a unit: {batches: 100}.
-  void check_length(const std::string& key, int64_t min) const {
+  // A length is a number, or a number with a unit: {batches: 100}. The script finds 1e3 as 1000.
+  void check_length(const std::string& key, int64_t min) {
     const Json* length = file_.find(key);
     if (length == nullptr || length->is_null()) return;
     const bool has_unit = length->is_object() && length->size() == 1;
     const Json& count = has_unit ? length->begin().value() : *length;
     const bool is_known = !has_unit || one_of(length->begin().key(), {"batches", "epochs", "records"});
     const bool is_empty = length->is_object() && length->empty();
-    if ((is_empty && min == 0) || (is_known && count.is_number_integer() && count >= min)) return;
+    const double number = count.is_number() ? count.get<double>() : -1;
+    const bool is_whole = number >= static_cast<double>(min) && number <= INT32_MAX && std::floor(number) == number;
+    if (is_known && is_whole) {
+      const std::string place = has_unit ? fmt::format("{}.{}", key, length->begin().key()) : key;
+      config::set(result_.document, place, static_cast<int64_t>(number));
+    }
+    if ((is_empty && min == 0) || (is_known && is_whole)) return;
     file_.refuse(key,
                  fmt::format("is {}: give a whole number of at least {}, or one as {{batches: N}}, {{epochs: N}} or "
                              "{{records: N}}",

@@ -10,7 +10,10 @@ Json trial_hyperparameters(Json hyperparameters, const Json& config, const std::
   hyperparameters["deepspeed_config"] = config_file.string();
   hyperparameters["overwrite_deepspeed_args"] = config;
   const auto inlined = hyperparameters.find("ds_config");
-  if (inlined != hyperparameters.end() && inlined->is_object()) *inlined = config;
+  if (inlined != hyperparameters.end()) {
+    if (inlined->is_object()) *inlined = config;
+    if (inlined->is_string()) *inlined = config_file.string();
+  }
   const Json* train_batch = config::find(config, config::kTrainBatchKey);
   if (hyperparameters.contains("global_batch_size") && train_batch != nullptr) {
     hyperparameters["global_batch_size"] = *train_batch;

@@ -17,6 +17,14 @@ TEST(TrialHyperparameters, HoldTheConfigurationInEveryFormThatAScriptMayRead) {
                   {"global_batch_size", 12},
                   {"overwrite_deepspeed_args", kConfig}}));
   EXPECT_EQ(trial_hyperparameters(Json::parse(R"({"ds_config": {"fp16": {}}})"), kConfig, "/c")["ds_config"], kConfig);
+  EXPECT_EQ(trial_hyperparameters(Json::parse(R"({"ds_config": "a.json"})"), kConfig, "/c")["ds_config"], "/c");
+}
+
+TEST(TrialHyperparameters, LightningsFileHasNoAccumulation) {
+  const Json config = {{"gradient_accumulation_steps", 1}, {"train_micro_batch_size_per_gpu", 4}};
+  EXPECT_EQ(as_script_takes_it({"env", "PL_DEEPSPEED_CONFIG_PATH=a.json", "python3", "t.py"}, config).size(), 1u);
+  EXPECT_EQ(as_script_takes_it({"python3", "t.py", "PL_DEEPSPEED_CONFIG_PATH=a.json"}, config), config);
+  EXPECT_EQ(as_script_takes_it({}, config), config);
 }
 
 TEST(TrialHyperparameters, GetNoSizesThatNobodyAskedFor) {

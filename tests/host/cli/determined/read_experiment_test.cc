@@ -72,6 +72,35 @@ TEST_F(ExperimentFile, AConfigurationMayBeIncludedOrWrittenInPlace) {
   EXPECT_EQ(experiment.config_overwrites, Json::parse(R"({"fp16": {"enabled": false}})"));
 }
 
+TEST_F(ExperimentFile, DsConfigMayBeAPath) {
+  EXPECT_EQ(read("", "ds_config: ds.json").ds_config, dir_ / "model" / "ds.json");
+}
+
+TEST_F(ExperimentFile, OverwritesMayHaveDottedKeysAndTheTypeInCapitals) {
+  const auto overwrites = [&](const std::string& keys) {
+    return read("", "deepspeed_config: ds.json, overwrite_deepspeed_args: {" + keys + "}").config_overwrites;
+  };
+  EXPECT_EQ(overwrites("zero_optimization.stage: 2, zero_optimization: {overlap_comm: true}, gradient_clipping: 1.0"),
+            Json::parse(R"({"zero_optimization": {"overlap_comm": true, "stage": 2}, "gradient_clipping": 1.0})"));
+  EXPECT_EQ(overwrites("zero_optimization.stage: {type: categorical, vals: [1, 2]}"),
+            Json::parse(R"({"zero_optimization": {"stage": [1, 2]}})"));
+  EXPECT_EQ(overwrites("optimizer: {TYPE: AdamW, params: {lr: 0.1}}"),
+            Json::parse(R"({"optimizer": {"params": {"lr": 0.1}, "type": "AdamW"}})"));
+  EXPECT_EQ(overwrites("optimizer: {TYPE: AdamW, type: Adam}"), Json::parse(R"({"optimizer": {"type": "Adam"}})"));
+  EXPECT_THAT(error_of([&] { overwrites("zero_optimization.stage: 2, zero_optimization: {stage: 1}"); }),
+              AllOf(HasSubstr("zero_optimization.stage is 2"), HasSubstr("keep one")));
+  EXPECT_THAT(error_of([&] { overwrites("fp16: true, fp16.enabled: true"); }), HasSubstr("fp16"));
+  EXPECT_EQ(read("", "ds_config: {zero_optimization.stage: 1}").config_overwrites,
+            Json::parse(R"({"zero_optimization": {"stage": 1}})"));
+}
+
+TEST_F(ExperimentFile, ALengthMayBeWrittenAsAPower) {
+  EXPECT_EQ(read("searcher: {max_length: 1e3}\n").document["searcher"]["max_length"].dump(), "1000");
+  EXPECT_EQ(read("searcher: {max_length: {batches: 2.0e+2}}\n").document["searcher"]["max_length"]["batches"].dump(),
+            "200");
+  EXPECT_THAT(complaint("searcher: {max_length: 1.5}\n"), HasSubstr("whole number"));
+}
+
 TEST_F(ExperimentFile, AConfigurationInPlaceBesideAFileOfTheEntrypointIsRefused) {
   write("e.yaml",
         "entrypoint: python3 t.py --deepspeed_config ds.json\n"
