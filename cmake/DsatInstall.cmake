@@ -57,7 +57,8 @@ if(TARGET dsat-plugin-host)
 endif()
 if(TARGET dsat-launch)
   install(TARGETS dsat-launch RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat)
-  install(FILES ${PROJECT_SOURCE_DIR}/host/probe/sitecustomize.py DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat/probe)
+  install(FILES ${PROJECT_SOURCE_DIR}/host/probe/sitecustomize.py ${PROJECT_SOURCE_DIR}/host/probe/dsat_engine_probe.py
+    DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat/probe)
 endif()
 
 # For training scripts: PYTHONPATH=<prefix>/share/dsat/python; the scripts that use it lie beside it.

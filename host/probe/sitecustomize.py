@@ -14,6 +14,8 @@ ALLOCATORS = {"torch.cuda.memory": "cuda", "torch.xpu.memory": "xpu", "intel_ext
               "torch_npu.npu.memory": "npu"}
 # The module in which torch makes batches, and the number of batch sizes that the file can hold.
 LOADERS, MOST_BATCH_SIZES = "torch.utils.data.dataloader", 8
+# The module with DeepSpeed's engine; dsat_engine_probe.py watches it.
+ENGINE = "deepspeed.runtime.engine"
 # The environment variable with the rank of this process or of one above it. It is set when torch is imported.
 CLAIM = "DSAT_PROBE_RANK"
 
@@ -34,6 +36,7 @@ class Probe(object):
         self.group = None  # the process group of this process, after its end
         self.earlier = {}  # kind of device -> largest (allocated, reserved) before the counters were reset
         self.batches = {}  # requested batch size -> (most samples in one batch, number of batches)
+        self.engines = None  # DeepSpeed's engines, once their module is imported
 
     def claim(self):
         os.environ[CLAIM] = self.place
@@ -96,11 +99,18 @@ class Probe(object):
             ("device", device),
             ("process", process_memory() if device is None else None),
             ("batches", self.loaded_batches()),
-        ]
+        ] + self.engines_report()
 
     def loaded_batches(self):
         often = sorted(self.batches.items(), key=lambda batch: -batch[1][1])[:MOST_BATCH_SIZES]
         return [(str(size), [("samples", samples), ("count", count)]) for size, (samples, count) in often] or None
+
+    def engines_report(self):
+        try:
+            report = self.engines and self.engines.report()
+        except Exception:
+            report = None
+        return [("engines", report)] if report else []
 
     def device(self, torch):
         """The most used device of this process; None: it uses none."""
@@ -189,6 +199,8 @@ class Probe(object):
             self.keep_group(module)
         if hasattr(module, "_BaseDataLoaderIter"):
             self.count_samples(module)
+        if hasattr(module, "DeepSpeedEngine"):
+            self.engines = load("dsat_engine_probe").Engines(module)
 
 
 class EndedGroup(object):
@@ -202,6 +214,16 @@ class EndedGroup(object):
         return self.size
 
 
+def load(name):
+    """A module of the hook's folder, which is not on sys.path."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(name, os.path.join(_folder, name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def stand_for(function, wrapper):
     for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(wrapper, attribute, getattr(function, attribute))
@@ -209,12 +231,12 @@ def stand_for(function, wrapper):
 
 
 class Watch(object):
-    """A finder on sys.meta_path that finds nothing itself but notices when parts of torch are imported."""
+    """A finder on sys.meta_path that finds nothing itself but notices when parts of torch or DeepSpeed are imported."""
 
     def __init__(self, probe):
         self.probe = probe
         # torch_npu registers the end of its allocator last.
-        self.names = set(ALLOCATORS) | {"torch_npu", "torch.distributed.distributed_c10d", LOADERS}
+        self.names = set(ALLOCATORS) | {"torch_npu", "torch.distributed.distributed_c10d", LOADERS, ENGINE}
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.names:

@@ -216,6 +216,54 @@ class Hook(unittest.TestCase):
         self.assertEqual(self.only()["batches"], {
             "256": {"samples": 200, "count": 3}, "64": {"samples": 64, "count": 6}, "3": {"samples": 3, "count": 1}})
 
+    ENGINE = ("import torch; from deepspeed.runtime.engine import DeepSpeedEngine\n"
+              "class Tensor:\n    def __init__(self, *shape): self.shape = shape\n"
+              "class Model: training = True\n"
+              "engine = DeepSpeedEngine(Model(), {'train_micro_batch_size_per_gpu': 4,\n"
+              "    'gradient_accumulation_steps': 2, 'zero_optimization': {'stage': 3}})\n")
+
+    def engines_of(self, code):
+        (self.files / "rank0.json").unlink(missing_ok=True)
+        self.run_python(self.ENGINE + code, RANK="0", WORLD_SIZE="2",
+                        PYTHONPATH="%s:%s:%s" % (HOOK, DEVICES, FIXTURES / "engine"))
+        return self.only().get("engines")
+
+    def test_what_an_engine_ran_with(self):
+        engines = self.engines_of("for _ in range(3):\n    engine(Tensor(4, 128), labels=Tensor(4))\n    engine.step()")
+        self.assertEqual(engines, {"0": {"micro_batch": 4, "accumulation": 2, "train_batch": 16, "stage": 3, "steps": 3,
+                                         "inputs": "4x128.4"}})
+
+    def test_the_shapes_that_an_engine_was_fed(self):
+        for calls, inputs in (
+                ("engine(Tensor(2, 9)); engine(Tensor(2, 9)); engine.step()", "4x9"),  # a step in two parts
+                ("engine(Tensor(4, 8)); engine.step(); engine(Tensor(4, 9)); engine.step()", "4x_"),
+                ("[(engine(Tensor(n, 8)), engine.step()) for n in (4, 4, 1)]", "4x8"),  # the last batch of the data
+                ("engine(Tensor(4), {'ids': Tensor(4, 8), 'more': [Tensor(4)]}, None, 7, Tensor()); engine.step()",
+                 "4.4x8.4"),
+                ("engine(*[Tensor(n) for n in range(1, 10)]); engine.step()", "1.2.3.4"),
+                ("engine(Tensor(1, 2, 3, 4, 5, 6)); engine.step()", "1x2x3x4")):
+            with self.subTest(calls):
+                self.assertEqual(self.engines_of(calls)["0"]["inputs"], inputs)
+
+    def test_only_what_trains_is_looked_at(self):
+        self.assertIsNone(self.engines_of("Model.training = False; engine(Tensor(4, 8))"))
+        self.assertIsNone(self.engines_of("pass"))
+
+    def test_no_engine_breaks_by_being_watched(self):
+        engines = self.engines_of(
+            "class Odd:\n    @property\n    def shape(self): raise ValueError\n"
+            "engine(Tensor(4), labels=Odd()); engine.step()\n"
+            "assert DeepSpeedEngine.forward.__doc__ == 'Runs the module.', DeepSpeedEngine.forward.__doc__\n"
+            "assert engine(Tensor(4)) is None\n"
+            "del engine.module; del DeepSpeedEngine.train_batch_size\n"
+            "engine(Tensor(4))")
+        self.assertEqual(engines["0"]["inputs"], "4")
+
+    def test_more_engines_than_the_file_holds(self):
+        engines = self.engines_of("engines = [DeepSpeedEngine(Model(), {'train_micro_batch_size_per_gpu': n})\n"
+                                  "           for n in range(1, 9)]\nfor e in engines: e(Tensor(1))")
+        self.assertEqual([engine["micro_batch"] for engine in engines.values()], [1, 2, 3, 4])
+
     def test_a_batch_of_everything_costs_no_peak(self):
         self.run_python(USE + "import sys; from torch.utils.data import DataLoader\n"
                         "next(iter(DataLoader(range(9), batch_size=sys.maxsize)))", RANK="0")

@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 
+#include "command/launchers.h"
 #include "dsat/base/numbers.h"
+#include "dsat/base/split.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
@@ -123,6 +126,27 @@ const char* wanted_instead_of(const std::string& word, ValueKind kind) {
   return kind == ValueKind::boolean && !is_boolean_word(word) ? "true or false" : nullptr;
 }
 
+// The parts of a flag's name: --train-batch_size has train, batch and size.
+std::vector<std::string> parts_of(const std::string& flag) {
+  std::string name = with_underscores(flag.substr(flag.find_first_not_of('-')));
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return split(name, '_');
+}
+
+bool is_name_for(const std::string& key, const std::vector<std::string>& parts) {
+  const auto has = [&](std::initializer_list<const char*> words) {
+    return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+      return std::find(words.begin(), words.end(), part) != words.end();
+    });
+  };
+  if (has({"eval", "valid", "validation", "val", "test", "predict"})) return false;
+  if (key == config::kMicroBatchKey) {
+    return has({"batch", "batchsize", "bs", "bsz", "mbs", "b"}) && !has({"accumulation", "accum", "gas", "global"});
+  }
+  if (key == config::kAccumulationKey) return has({"accumulation", "accum", "gas", "ga", "accumulate"});
+  return key == "zero_optimization.stage" && has({"stage"});
+}
+
 }  // namespace
 
 ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
@@ -152,6 +176,33 @@ void check_mapped_flags(const Argv& command, const ArgMappings& mappings, const 
                       key, command[use.flag], word, wanted));
     }
   }
+}
+
+std::string stage_flag(const Argv& command) {
+  const size_t script = find_launcher(command).end;
+  for (const FlagUse& use : find_flag_in_any_spelling(command, "--zero_stage")) {
+    const bool is_number = use.value < command.size() && parse_integer(use.read(command), 0, 3);
+    if (use.flag >= script && is_number) return command[use.flag].substr(0, command[use.flag].find('='));
+  }
+  return "";
+}
+
+std::string flag_for_key(const Argv& command, const std::string& key, std::optional<int64_t> value) {
+  std::string by_name;
+  for (size_t i = find_launcher(command).end; i < command.size(); ++i) {
+    const std::string& word = command[i];
+    const size_t equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    if (flag.find_first_not_of('-') == std::string::npos || flag[0] != '-' || !is_name_for(key, parts_of(flag)))
+      continue;
+    const bool is_attached = equals != std::string::npos;
+    if (!is_attached && i + 1 == command.size()) continue;
+    const auto number = parse_integer(is_attached ? word.substr(equals + 1) : command[i + 1]);
+    if (!number) continue;
+    if (value && *number == *value) return flag;
+    by_name = flag;
+  }
+  return by_name;
 }
 
 }  // namespace dsat::host

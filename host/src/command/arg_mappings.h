@@ -2,7 +2,9 @@
 #ifndef DSAT_HOST_COMMAND_ARG_MAPPINGS_H_
 #define DSAT_HOST_COMMAND_ARG_MAPPINGS_H_
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,15 @@ ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
 // value would overwrite another argument. A key's values are those in the configuration and the space.
 void check_mapped_flags(const Argv& command, const ArgMappings& mappings, const Json& user_config,
                         const config::Space& space);
+
+// The script's own flag for the ZeRO stage, --zero-stage or --zero_stage with a number, as Megatron's scripts have it
+// beside a configuration; empty: none. It has to follow the configuration, even if nobody maps it.
+std::string stage_flag(const Argv& command);
+
+// Guesses the flag of the script that sets what `key` sets: one whose name is one for the key (--batch_size, --bs) and
+// whose value is `value`, or else one with another number. Empty: the command has none. Known are the keys of the micro
+// batch, the accumulation and the stage.
+std::string flag_for_key(const Argv& command, const std::string& key, std::optional<int64_t> value);
 
 }  // namespace dsat::host
 

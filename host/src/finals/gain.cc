@@ -7,7 +7,7 @@
 #include <map>
 
 #include "finals/finals.h"
-#include "finals/ignored_batch.h"
+#include "finals/ignored_configuration.h"
 
 namespace dsat::host {
 namespace {
@@ -68,7 +68,7 @@ std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::s
   const std::string& identity = trials[best].identity;
   const std::vector<double> own = values_of(trials, baseline_identity, metric, maximise);
   const std::vector<double> all = values_of(trials, identity, metric, maximise);
-  if (own.empty() || all.empty() || proof_of_ignored_batch(trials)) return std::nullopt;
+  if (own.empty() || all.empty() || proof_of_ignored_configuration(trials)) return std::nullopt;
   const auto is_own = [&](const Trial& trial) {
     return trial.identity == baseline_identity && value_of(trial, metric, maximise);
   };

@@ -39,7 +39,7 @@ class IgnoredBatch {
  public:
   // Adds an ended trial, in any order.
   void add(const Trial& trial);
-  // The reason why this script's throughput means nothing; nullopt: there is no proof.
+  // The two trials that show best that this script's throughput means nothing, in words; nullopt: there is no proof.
   std::optional<std::string> proof() const;
 
   // Compares this trial with those of earlier calls: of two configurations that differ in their batch sizes alone, did
@@ -74,9 +74,6 @@ class IgnoredBatch {
   std::map<std::string, std::vector<Step>> alike_;  // by the configuration without its batch sizes
   bool has_warned_ = false;
 };
-
-// The proof from these trials: the reason why their study has no gain.
-std::optional<std::string> proof_of_ignored_batch(const std::vector<Trial>& trials);
 
 }  // namespace dsat::host
 

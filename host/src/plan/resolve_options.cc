@@ -369,6 +369,15 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   tell_of_retired_keys(plan);
   tell_of_curriculum(plan);
   plan.arg_mappings =
+void map_stage_flag(Plan& plan) {
+  constexpr const char* kStage = "zero_optimization.stage";
+  const std::string flag = stage_flag(plan.command);
+  const auto is_stage = [](const auto& mapping) { return mapping.first == kStage; };
+  if (flag.empty() || std::any_of(plan.arg_mappings.begin(), plan.arg_mappings.end(), is_stage)) return;
+  plan.arg_mappings.emplace_back(kStage, flag);
+  plan.notices.push_back(fmt::format("{} of the command follows the stage of each trial's configuration", flag));
+}
+
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);
   if (command) {
     command->map_arguments(plan.arg_mappings);
@@ -391,6 +400,7 @@ void check_can_be_named(const fs::path& folder) {
 
 }  // namespace
 
+    map_stage_flag(plan);
 // The folder is beside the command's files. If these files are copied for trials, it is where the program was started.
 fs::path default_output_dir(const Plan& plan) {
   std::error_code error;

@@ -38,6 +38,14 @@ void take_end(Trial& trial, TrialEnd end) {
   trial.end = std::move(static_cast<EndDetails&>(end));
 }
 
+namespace {
+
+Json to_json(const Deviation& deviation) {
+  return {{"key", deviation.key}, {"had", deviation.had}, {"of_data_set", deviation.of_data_set}};
+}
+
+}  // namespace
+
 Json end_to_json(const Trial& trial) {
   const TrialRecord& record = trial.record;
   const EndDetails& end = *trial.end;
@@ -48,6 +56,8 @@ Json end_to_json(const Trial& trial) {
           {"last_line", end.last_line},
           {"ran_short", end.ran_short},
           {"from_checkpoint", end.from_checkpoint},
+          {"deviation", end.deviation ? to_json(*end.deviation) : Json()},
+          {"inputs", end.inputs},
           {"tail", end.tail},
           {"warnings", end.warnings},
           {"metrics", nullptr},  // the row has them
@@ -79,6 +89,12 @@ void read_end(const Json& json, Trial& trial) {
   end.last_line = json.at("last_line").get<std::string>();
   end.ran_short = json.value("ran_short", false);  // an older journal has none
   end.from_checkpoint = json.at("from_checkpoint").get<bool>();
+  const Json deviation = json.value("deviation", Json());  // journals of earlier versions have none, and no inputs
+  if (!deviation.is_null()) {
+    end.deviation = Deviation{deviation.at("key").get<std::string>(), deviation.at("had").get<int64_t>(),
+                              deviation.at("of_data_set").get<bool>()};
+  }
+  end.inputs = json.value("inputs", "");
   end.tail = json.at("tail").get<std::vector<std::string>>();
   end.warnings = json.at("warnings").get<std::vector<std::string>>();
   end.device_memory_bytes = config::whole_number_at<uint64_t>(json, "device_memory_bytes");

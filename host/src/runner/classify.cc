@@ -20,10 +20,13 @@
 #include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json_numbers.h"
+#include "outputs/as_asked.h"
+#include "outputs/batch_assertion.h"
 #include "outputs/flops_profiler_report.h"
 #include "outputs/launcher_failure.h"
 #include "outputs/pipeline_log.h"
 #include "outputs/plausible.h"
+#include "outputs/probe_report.h"
 #include "outputs/read_metrics.h"
 #include "outputs/script_lines.h"
 #include "outputs/script_signs.h"
@@ -190,7 +193,8 @@ std::string why_failed(const Seen& seen, const std::string& invalid, TrialEnd& e
   const TrialLog* log = seen.logs.find(kStderrFile);
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
   if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(seen));
-  return with_last_line(how_it_ended(seen), end) + where_the_package_lies(facts, end);
+  return with_last_line(how_it_ended(seen), end) + where_the_package_lies(facts, end) +
+         explain_batch_assertion(end.last_line, facts.config);
 }
 
 // Most tools print the port that was taken. If it is not the trial's MASTER_PORT, the script chose the port itself, and
@@ -373,16 +377,15 @@ TrialEnd begin_end(const RunFacts& facts) {
   return end;
 }
 
-// The engine counts every batch as full, so if the data set is smaller than a batch, every metric is wrong.
-bool take_short_batches(const RunFacts& facts, const ProbeReport& probe, TrialEnd& end) {
+// The figures are computed from the configuration. If the trial ran something else, or its data set is smaller than a
+// batch, they are wrong.
+bool take_other_than_asked(const RunFacts& facts, const ProbeReport& probe, TrialEnd& end) {
   if (facts.model_info || facts.stopped) return false;
-  const auto micro_batch = config::number_at(facts.config, config::kMicroBatchKey).value_or(0);
-  const auto accumulation = config::number_at(facts.config, config::kAccumulationKey).value_or(1);
-  end.reason = why_batches_are_short(probe, static_cast<uint64_t>(micro_batch),
-                                     static_cast<uint64_t>(facts.end_profile_step * accumulation));
-  if (end.reason.empty()) return false;
+  end.inputs = inputs_seen(probe);
+  end.deviation = find_deviation(facts.config, probe, facts.end_profile_step);
+  if (!end.deviation) return false;
+  end.reason = describe(*end.deviation);
   end.outcome = Outcome::failed;
-  end.has_short_batches = true;
   add_to_end(probe, end);
   return true;
 }
@@ -403,7 +406,7 @@ TrialEnd read_end(const RunFacts& facts) {
       if (invalid.empty()) report = read_pipeline(seen);
     }
     if (report) {
-      if (take_short_batches(facts, seen.probe, end)) return end;
+      if (take_other_than_asked(facts, seen.probe, end)) return end;
       take_report(seen, std::move(*report), end);
       add_to_end(seen.probe, end);
       use_log(facts, logs, end);

@@ -1,16 +1,14 @@
-// Puts the memory probe's hook on PYTHONPATH and reads the files of the ranks. A trial may have replaced these files by
-// anything, so names, sizes and numbers are checked.
+// Puts the memory probe's hook on PYTHONPATH, and merges what its files report with what the trial itself reported.
 #include "runner/probe.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <system_error>
-#include <utility>
 
 #include "dsat/base/files.h"
-#include "dsat/config/json.h"
 #include "dsat/error.h"
 
 namespace dsat::host {
@@ -19,160 +17,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kHook = "sitecustomize.py";
-constexpr int kSchema = 1;
-constexpr size_t kMaxFiles = 16384;      // more ranks than any trial has; a file costs about 20 microseconds
-constexpr size_t kMaxProbeBytes = 4096;  // ten times what the hook writes
-constexpr int kMaxEntries = 100000;
-
-bool is_number(std::string_view text) {
-  return !text.empty() && text.size() <= 10 && text.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
-// Recognises rank3.json, and pid4711.json of a process without a rank.
-bool is_probe_file(std::string_view name) {
-  constexpr std::string_view kSuffix = ".json";
-  if (name.size() <= kSuffix.size() || name.substr(name.size() - kSuffix.size()) != kSuffix) return false;
-  name.remove_suffix(kSuffix.size());
-  for (const std::string_view prefix : {"rank", "pid"}) {
-    if (name.substr(0, prefix.size()) == prefix && is_number(name.substr(prefix.size()))) return true;
-  }
-  return false;
-}
-
-// The names are sorted, so that the same folder gives the same report.
-std::vector<std::string> probe_files(const fs::path& folder, std::vector<std::string>& warnings) {
-  std::vector<std::string> names;
-  std::error_code error;
-  int entries = 0;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end && entries < kMaxEntries;
-       it.increment(error), ++entries) {
-    std::string name = it->path().filename().string();
-    if (is_probe_file(name)) names.push_back(std::move(name));
-  }
-  std::sort(names.begin(), names.end());
-  if (names.size() > kMaxFiles) {
-    warnings.push_back(fmt::format("memory probe: {} files, only {} of them were read", names.size(), kMaxFiles));
-    names.resize(kMaxFiles);
-  }
-  return names;
-}
-
-const Json& member(const Json& object, const char* key) {
-  const auto it = object.find(key);
-  if (it == object.end()) throw Error(fmt::format("it has no {}", key));
-  return *it;
-}
-
-// Reads a number of the file; nullopt: null. Throws Error.
-std::optional<uint64_t> read_count(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  if (value.is_null()) return std::nullopt;
-  const bool fits = value.is_number_integer() && (value.is_number_unsigned() || value.get<int64_t>() >= 0);
-  if (!fits) throw Error(fmt::format("{} is no whole number of at least 0", key));
-  constexpr uint64_t kMost = uint64_t{1} << 53;
-  const auto number = value.get<uint64_t>();
-  if (number > kMost) throw Error(fmt::format("{} is {}", key, number));
-  return number;
-}
-
-std::string read_version(const Json& object, const char* key) {
-  const Json& value = member(object, key);
-  if (value.is_null()) return "";
-  if (!value.is_string() || value.get_ref<const std::string&>().size() > 64) {
-    throw Error(fmt::format("{} is no version", key));
-  }
-  return value.get<std::string>();
-}
-
-// Reads an object; nullptr: the file has null. Throws Error.
-const Json* read_part(const Json& file, const char* key) {
-  const Json& part = member(file, key);
-  if (part.is_null()) return nullptr;
-  if (!part.is_object()) throw Error(fmt::format("{} is no object", key));
-  return &part;
-}
-
-std::optional<uint64_t> positive(const std::optional<uint64_t>& value) {
-  return value && *value > 0 ? value : std::nullopt;
-}
-
-// Throws Error.
-std::map<uint64_t, LoadedBatches> read_batches(const Json& file) {
-  std::map<uint64_t, LoadedBatches> batches;
-  const Json* part = read_part(file, "batches");
-  if (part == nullptr) return batches;
-  for (const auto& [size, loaded] : part->items()) {
-    if (!is_number(size) || !loaded.is_object()) throw Error("batches is no object of sizes");
-    batches[std::stoull(size)] = {read_count(loaded, "samples").value_or(0), read_count(loaded, "count").value_or(0)};
-  }
-  return batches;
-}
-
-// Throws Error.
-ProbeReport read_rank(const Json& file) {
-  if (!file.is_object()) throw Error("it is no JSON object");
-  if (read_count(file, "schema") != kSchema) throw Error(fmt::format("its schema is not {}", kSchema));
-  ProbeReport rank;
-  rank.ranks = 1;
-  if (const auto size = positive(read_count(file, "world_size"))) rank.world_size = static_cast<int64_t>(*size);
-  rank.torch_version = read_version(file, "torch");
-  rank.engine_version = read_version(file, "deepspeed");
-  if (file.contains("driver")) rank.driver_version = read_version(file, "driver");
-  if (const Json* device = read_part(file, "device")) {
-    rank.on_device = true;
-    rank.peak_bytes = positive(read_count(*device, "max_allocated_bytes"));
-    rank.device_memory_bytes = positive(read_count(*device, "total_bytes"));
-    rank.allocator_retries = read_count(*device, "allocator_retries").value_or(0);
-  } else if (const Json* process = read_part(file, "process")) {
-    rank.peak_bytes = positive(read_count(*process, "peak_bytes"));
-    rank.device_memory_bytes = positive(read_count(*process, "limit_bytes"));
-  }
-  rank.batches = read_batches(file);
-  return rank;
-}
-
-template <class T, class Choose>
-void merge(std::optional<T>& whole, const std::optional<T>& part, Choose choose) {
-  if (part) whole = whole ? choose(*whole, *part) : *part;
-}
-
-void add(const ProbeReport& rank, ProbeReport& all) {
-  const auto larger = [](auto a, auto b) { return std::max(a, b); };
-  const auto smaller = [](auto a, auto b) { return std::min(a, b); };
-  all.ranks += rank.ranks;
-  all.on_device = all.on_device || rank.on_device;
-  merge(all.world_size, rank.world_size, larger);
-  merge(all.peak_bytes, rank.peak_bytes, larger);
-  merge(all.device_memory_bytes, rank.device_memory_bytes, smaller);
-  all.allocator_retries = std::max(all.allocator_retries, rank.allocator_retries);
-  if (all.engine_version.empty()) all.engine_version = rank.engine_version;
-  if (all.torch_version.empty()) all.torch_version = rank.torch_version;
-  if (all.driver_version.empty()) all.driver_version = rank.driver_version;
-  for (const auto& [size, loaded] : rank.batches) {
-    LoadedBatches& of_all = all.batches[size];
-    of_all = {std::max(of_all.most_samples, loaded.most_samples), std::max(of_all.count, loaded.count)};
-  }
-}
-
-// Leaves out the memory of processes that do not train.
-void keep_memory_of_ranks(std::vector<std::pair<std::string, ProbeReport>>& files) {
-  const auto any = [&files](auto&& holds) { return std::any_of(files.begin(), files.end(), holds); };
-  const auto is_rank = [](const auto& file) { return file.first.front() == 'r'; };
-  const bool any_device = any([](const auto& file) { return file.second.on_device; });
-  const bool any_rank = any(is_rank);
-  for (auto& file : files) {
-    const bool trains = any_device ? file.second.on_device : !any_rank || is_rank(file);
-    if (!trains) file.second.peak_bytes = file.second.device_memory_bytes = std::nullopt;
-    if (any_rank && !is_rank(file)) file.second.ranks = 0;
-  }
-}
+constexpr std::array<const char*, 2> kHook{"sitecustomize.py", "dsat_engine_probe.py"};
 
 fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
   const fs::path folder = run_dir / kProbeFolder;
   std::error_code error;
   fs::create_directories(folder, error);
-  write_file_atomically(folder / kHook, read_file(hook / kHook), Durability::renamed);
+  for (const char* name : kHook) write_file_atomically(folder / name, read_file(hook / name), Durability::renamed);
   return folder;
 }
 
@@ -183,7 +34,9 @@ fs::path find_probe(const fs::path& launcher, const fs::path& run_dir, bool on_o
   fs::path folder = launcher.parent_path() / kProbeFolder;
   try {
     std::error_code error;
-    if (!fs::is_regular_file(folder / kHook, error)) throw Error("no file " + (folder / kHook).string());
+    for (const char* name : kHook) {
+      if (!fs::is_regular_file(folder / name, error)) throw Error("no file " + (folder / name).string());
+    }
     // Python writes the compiled hook beside its source. If it cannot, every start compiles the hook again.
     if (on_other_hosts || access(folder.c_str(), W_OK) != 0) folder = copy_of(folder, run_dir);
     if (folder.string().find(':') == std::string::npos) return folder;
@@ -199,51 +52,13 @@ void add_probe(const fs::path& hook, const fs::path& trial_dir, bool on_other_ho
   const fs::path folder = trial_dir / kProbeFolder;
   fs::create_directory(folder, error);
   if (error) return;
-  if (on_other_hosts) fs::copy_file(hook / kHook, folder / kHook, fs::copy_options::overwrite_existing, error);
-  if (error) return;
+  for (const char* name : kHook) {
+    if (on_other_hosts) fs::copy_file(hook / name, folder / name, fs::copy_options::overwrite_existing, error);
+    if (error) return;
+  }
   const std::string path = (on_other_hosts ? folder : hook).string();
   const std::string users = get_variable(environment, "PYTHONPATH").value_or("");
   set_variable(environment, "PYTHONPATH", users.empty() ? path : path + ":" + users);
-}
-
-ProbeReport parse_probe_file(std::string_view text, const std::string& name) {
-  const Json file = config::parse(text, name);
-  try {
-    return read_rank(file);
-  } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", name, error.what()));
-  }
-}
-
-ProbeReport read_probe(const fs::path& trial_dir) {
-  ProbeReport report;
-  std::vector<std::pair<std::string, ProbeReport>> files;
-  std::vector<std::string> problems;
-  for (const std::string& name : probe_files(trial_dir / kProbeFolder, report.warnings)) {
-    const FileText text = try_read_file(trial_dir / kProbeFolder / name, kMaxProbeBytes);
-    try {
-      if (!text.ok()) throw Error(fmt::format("{}: {}", name, text.problem));
-      files.emplace_back(name, parse_probe_file(text.bytes, name));
-    } catch (const Error& error) {
-      problems.emplace_back(error.what());
-    }
-  }
-  keep_memory_of_ranks(files);
-  for (const auto& [name, rank] : files) add(rank, report);
-  if (!problems.empty()) {
-    const std::string more = problems.size() > 1 ? fmt::format(" (and {} more files)", problems.size() - 1) : "";
-    report.warnings.push_back(fmt::format("memory probe: left out {}{}", problems.front(), more));
-  }
-  return report;
-}
-
-std::string why_batches_are_short(const ProbeReport& report, uint64_t micro_batch, uint64_t least_count) {
-  const auto loaded = report.batches.find(micro_batch);
-  if (loaded == report.batches.end() || loaded->second.count < least_count) return "";
-  const uint64_t most = loaded->second.most_samples;
-  if (most >= micro_batch) return "";
-  // The micro batch is left out. It differs between trials, and their failures must be equal.
-  return fmt::format("a rank's data set has fewer samples than the micro batch: its fullest batch held {}", most);
 }
 
 void add_to_end(const ProbeReport& report, TrialEnd& end) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dsat/host/record.h"
+#include "outputs/as_asked.h"
 
 namespace dsat::host {
 
@@ -57,7 +58,8 @@ struct EndDetails {
   std::string engine_version, torch_version, driver_version;
   bool ran_short = false;                     // completed, but printed that memory ran out
   bool from_checkpoint = false;               // failed because it resumed from a checkpoint
-  bool has_short_batches = false;             // failed because the data set is too small; it would fail again
+  std::optional<Deviation> deviation;         // failed because it did not run its configuration; it would fail again
+  std::string inputs;                         // shapes that DeepSpeed's engine was fed, if they show its batch
   std::string checkpoint_outside;             // folder outside the trial's, with its checkpoint; empty: none
   int engines = 0;                            // engines that DeepSpeed made in rank 0; 0: unknown
   uint64_t step = 0;                          // last profiled step

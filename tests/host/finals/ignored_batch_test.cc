@@ -9,6 +9,7 @@
 
 #include "dsat/config/batch.h"
 #include "finals/gain.h"
+#include "finals/ignored_configuration.h"
 
 namespace dsat::host {
 namespace {
@@ -36,7 +37,7 @@ class IgnoredBatchTest : public ::testing::Test {
     trial.identity = std::to_string(id);
     trials_.push_back(trial);
   }
-  std::optional<std::string> why() const { return proof_of_ignored_batch(trials_); }
+  std::optional<std::string> why() const { return proof_of_ignored_configuration(trials_); }
 
   std::vector<Trial> trials_;
 };

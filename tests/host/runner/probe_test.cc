@@ -72,6 +72,23 @@ TEST_F(ProbeTest, TheDriverIsNamedWhereTheHookSawOne) {
   EXPECT_EQ(read().driver_version, "580.95");
 }
 
+TEST_F(ProbeTest, WhatEnginesRanWith) {
+  std::string text = device_file(0);
+  const std::string member = R"(, "engines": {"0": {"micro_batch": 4, "accumulation": 1, "train_batch": 8, "stage": 2,
+      "steps": 6, "inputs": "4x128.4x_"}, "1": {"micro_batch": null, "accumulation": null, "train_batch": null,
+      "stage": null, "steps": 0, "inputs": ""}})";
+  write("rank0.json", text.insert(text.rfind('}'), member));
+  const std::vector<EngineRun> engines = read().engines;
+  ASSERT_EQ(engines.size(), 2u);
+  EXPECT_EQ(engines[0].micro_batch, 4);
+  EXPECT_EQ(engines[0].train_batch, 8);
+  EXPECT_EQ(engines[0].stage, 2);
+  EXPECT_EQ(engines[0].inputs, "4x128.4x_");
+  EXPECT_FALSE(engines[1].stage);
+  text.replace(text.find("4x128.4x_"), 9, "4x128;rm");
+  EXPECT_THAT(complaint(text), HasSubstr("inputs are no shapes"));
+}
+
 TEST_F(ProbeTest, TheSmallestDeviceIsTheTrials) {
   std::string smaller = device_file(8);
   smaller.replace(smaller.find("8000"), 4, "6000");

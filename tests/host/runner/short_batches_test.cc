@@ -43,7 +43,8 @@ TEST_F(ShortBatches, AreAFailureThatNamesTheirSize) {
   const TrialEnd failed = end();
   EXPECT_EQ(failed.outcome, Outcome::failed);
   EXPECT_EQ(failed.reason, "a rank's data set has fewer samples than the micro batch: its fullest batch held 200");
-  EXPECT_TRUE(failed.has_short_batches);
+  ASSERT_TRUE(failed.deviation);
+  EXPECT_TRUE(failed.deviation->of_data_set);
   EXPECT_TRUE(failed.metrics.empty());
   EXPECT_EQ(failed.device_memory_bytes, 9000u);
   EXPECT_THAT(failed.warnings, IsEmpty());

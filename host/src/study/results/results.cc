@@ -20,7 +20,7 @@
 #include "facts/memory.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
-#include "finals/ignored_batch.h"
+#include "finals/ignored_configuration.h"
 #include "finals/verification.h"
 #include "record/measured.h"
 #include "record/versions.h"
@@ -129,7 +129,8 @@ std::string gain_text(const Plan& plan, const std::vector<Trial>& trials, const 
                          format_devices(trials[gain->baseline].record.config, trials[best->trial].record.config),
                          made_of, made_of.empty() ? "" : "\n");
     }
-    if (const auto why_not = proof_of_ignored_batch(trials)) return fmt::format("gain: none is stated, {}\n", *why_not);
+    const auto why_not = proof_of_ignored_configuration(trials);
+    if (why_not) return fmt::format("gain: none is stated, {}\n", *why_not);
   }
   const auto ended = [&](const Trial& trial) {
     return trial.identity == own.identity && trial.record.outcome && trial.record.started();

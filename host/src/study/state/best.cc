@@ -12,6 +12,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/host/format.h"
+#include "finals/ignored_configuration.h"
 #include "finals/verification.h"
 
 namespace dsat::host {
@@ -74,7 +75,7 @@ Json best_config(Json trial_config, bool has_train_batch) {
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                       std::optional<uint64_t> named, const BestRules& rules) {
   const std::vector<MeasuredConfiguration> all = candidates_for_best(trials, metric, rules);
-  if (all.empty()) return std::nullopt;
+  if (all.empty() || proof_of_ignored_configuration(trials)) return std::nullopt;
   const auto better = [&](const MeasuredConfiguration& a, const MeasuredConfiguration& b) {
     return maximise ? a.metric > b.metric : a.metric < b.metric;
   };

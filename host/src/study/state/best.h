@@ -38,7 +38,8 @@ std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>&
                                                        const BestRules& rules);
 
 // The candidate whose trial was named as the best, or else the candidate with the best mean. A tie goes to the lower
-// id: what a searcher names is not chosen over an earlier one that measured the same.
+// id: what a searcher names is not chosen over an earlier one that measured the same. There is none if the script
+// ignores its configuration.
 std::optional<BestRecord> choose_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise,
                                       std::optional<uint64_t> named, const BestRules& rules = {});
 

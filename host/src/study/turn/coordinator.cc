@@ -246,6 +246,7 @@ void Coordinator::apply(std::vector<Trial> new_trials, const std::vector<Op>& op
 void Coordinator::act_on(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     if (finding.effect == Finding::Effect::no_best) {
+      state_.best.forget();  // it may be the reason why no configuration counts
       end_study(StudyStatus::no_best, finding.text);
     } else {
       const bool is_note = finding.effect == Finding::Effect::note;

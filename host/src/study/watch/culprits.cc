@@ -110,7 +110,7 @@ void Culprits::add(const Trial& trial, const config::Space& space) {
   const bool trained = outcome == Outcome::completed && !trial.model_info;
   const bool failed = outcome == Outcome::failed || outcome == Outcome::timed_out;
   // The cause of these two is known: a checkpoint, a data set that is too small.
-  if (!trained && (!failed || trial.end->from_checkpoint || trial.end->has_short_batches)) return;
+  if (!trained && (!failed || trial.end->from_checkpoint || trial.end->deviation)) return;
   std::vector<Feature> features;
   try {
     features = features_of(trial.record.config, space);

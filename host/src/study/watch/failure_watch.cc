@@ -160,7 +160,7 @@ std::optional<std::set<uint64_t>> FailureWatch::take_changed_reruns() {
 
 bool FailureWatch::grant_restart(const TrialEnd& end, int most) {
   const std::string& how = how_it_failed(end.outcome, end.reason, end);
-  if (most < 1 || end.has_short_batches || is_of_configuration(how) || by_how_.count(how) != 0) return false;
+  if (most < 1 || end.deviation || is_of_configuration(how) || by_how_.count(how) != 0) return false;
   int& count = restarts_[end.id];
   if (count >= most) return false;
   ++count;

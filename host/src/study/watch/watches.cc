@@ -9,6 +9,7 @@
 #include <exception>
 #include <utility>
 
+#include "command/arg_mappings.h"
 #include "command/hugging_face.h"
 #include "dsat/base/units.h"
 #include "dsat/config/json_numbers.h"
@@ -87,6 +88,12 @@ std::optional<std::string> why_metric_is_missing(const std::vector<Trial>& trial
   return fmt::format("the trials report {}, but no {}: give --metric {}", list, metric, reported.front());
 }
 
+std::optional<std::string> why_nothing_counts(const Watches& all, const Plan& plan) {
+  const std::optional<IgnoredKey> ignored = all.ignored.find();
+  if (!ignored) return std::nullopt;
+  return describe(*ignored, flag_for_key(plan.command, ignored->key, ignored->had));
+}
+
 using Watch = std::optional<std::string> (*)(Watches&, const Trial&, const WatchView&);
 
 constexpr Watch kWarnings[] = {
@@ -98,8 +105,8 @@ constexpr Watch kWarnings[] = {
 };
 
 constexpr Watch kReasonsToEnd[] = {
+    [](Watches& all, const Trial&, const WatchView& view) { return why_nothing_counts(all, view.plan); },
     [](Watches& all, const Trial& trial, const WatchView& view) { return all.reason_to_end(trial, view); },
-    [](Watches& all, const Trial&, const WatchView&) { return all.batches.proof(); },
     [](Watches&, const Trial& trial, const WatchView& view) {
       const bool completed = trial.record.outcome == Outcome::completed;
       return completed ? why_metric_is_missing(view.trials, view.plan.metric) : std::nullopt;
@@ -118,7 +125,7 @@ std::vector<Finding> Watches::after_run(const TrialEnd& end) {
 }
 
 std::vector<Finding> Watches::after_end(const Trial& trial, const WatchView& view) {
-  batches.add(trial);
+  ignored.add(trial);
   std::vector<Finding> findings;
   if (auto warning = why_memory_is_doubtful(*this, trial, view)) findings.push_back({{}, std::move(*warning)});
   return findings;

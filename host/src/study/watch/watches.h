@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "finals/ignored_batch.h"
+#include "finals/ignored_configuration.h"
 #include "plan/plan.h"
 #include "record/trial.h"
 #include "study/watch/culprits.h"
@@ -54,7 +55,8 @@ class Watches {
 
   FailureWatch failures;  // also decides which trials run again
   Culprits culprits;
-  IgnoredBatch batches;
+  IgnoredBatch batches;   // its warning; its proof is one of `ignored`
+  IgnoredConfiguration ignored;
   ScriptWatch script;
   bool has_doubted_memory = false;
 };

@@ -218,7 +218,7 @@ TEST(FailureWatchTest, OneForwardPassIsNoTraining) {
 TEST(FailureWatchTest, ADataSetThatIsTooSmallStaysSo) {
   FailureWatch watch;
   TrialEnd end = failure(1, "");
-  end.has_short_batches = true;
+  end.deviation = Deviation{config::kMicroBatchKey, 200, true};
   EXPECT_FALSE(watch.grant_restart(end, 2));
 }
 
