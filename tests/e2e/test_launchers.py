@@ -127,6 +127,40 @@ class Launchers(HostTest):
         ports = (self.dir / "ports").read_text().split()
         self.assertEqual(len(set(ports)), len(ports), "a port was used twice")
 
+    def test_variables_before_the_program(self):
+        commands = self.tune("LEVEL=3", "PYTHONHASHSEED=1", *PYTHON, SCRIPT)
+        for command in [*commands, (self.dir / "out/best_cmd.txt").read_text()]:
+            self.assertIn("env LEVEL=3 PYTHONHASHSEED=1 ", command)
+
+    def test_a_variable_that_names_the_configuration(self):
+        # Lightning's strategy refuses a file with an accumulation.
+        (self.dir / "light.py").write_text(
+            "import json, os, sys, runpy\nfile = os.environ['PL_DEEPSPEED_CONFIG_PATH']\n"
+            "assert 'gradient_accumulation_steps' not in json.load(open(file))\n"
+            "sys.argv += ['--deepspeed_config', file]\nrunpy.run_path(%r, run_name='__main__')\n" % SCRIPT)
+        os.environ["PL_DEEPSPEED_CONFIG_PATH"] = "ds_config.json"
+        self.addCleanup(os.environ.pop, "PL_DEEPSPEED_CONFIG_PATH")
+        for variable in ([], ["PL_DEEPSPEED_CONFIG_PATH=ds_config.json"]):
+            self.tune(*variable, *PYTHON, "light.py", config=())
+            line = (self.dir / "out/best_cmd.txt").read_text()
+            self.assertIn("PL_DEEPSPEED_CONFIG_PATH=%s/out/best_ds_config.json" % self.dir, line)
+            best = json.loads((self.dir / "out/best_ds_config.json").read_text())
+            self.assertNotIn("gradient_accumulation_steps", best)
+            shutil.rmtree(self.dir / "out")
+
+    def test_abbreviations_of_the_launchers_options(self):
+        commands = self.tune("torchrun", "--nproc_per=2", "--stand", SCRIPT, options=["--slots", 4])
+        self.assertTrue(all("--nproc_per_node=2" in command for command in commands))
+
+    def test_torchrun_starts_one_process_if_nobody_says_how_many(self):
+        commands = self.tune("torchrun", SCRIPT, options=["--slots", 4])
+        self.assertTrue(all("--nproc_per_node 1 " in command for command in commands))
+
+    def test_a_flag_of_the_scripts_for_its_stage_follows(self):
+        commands = self.tune(*PYTHON, SCRIPT, "--zero-stage", 1, options=["-z", "1,2,3"])
+        stages = {command.split("--zero-stage ")[1][0] for command in commands}
+        self.assertGreater(len(stages), 1, commands)
+
     def test_a_module(self):
         self.tune(*PYTHON, "-m", "protocol_trial")
 

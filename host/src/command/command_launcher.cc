@@ -251,6 +251,11 @@ LauncherResources CommandTemplate::resources() const {
   return resources;
 }
 
+bool CommandTemplate::starts_one_process() const {
+  return launcher_.kind == Launcher::torchrun && !launcher_.wrapper && !slots_flag(request_.argv, launcher_) &&
+         launcher_flags(request_.argv, launcher_, {"--nnodes"}).empty();
+}
+
 bool CommandTemplate::gets_a_count(Backend backend) const {
   return launcher_.kind == Launcher::accelerate && visibility_variable(backend) != nullptr &&
          !accelerate_has_a_count(request_.argv, launcher_);

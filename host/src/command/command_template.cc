@@ -10,6 +10,7 @@
 #include "base/guarded.h"
 #include "command/environment_use.h"
 #include "command/hugging_face.h"
+#include "command/refused_forms.h"
 #include "dsat/config/json.h"
 #include "dsat/host/study.h"
 
@@ -54,15 +55,8 @@ std::vector<FlagUse> flags_with_config(const Argv& argv, const LauncherUse& laun
       uses.push_back(use);
     }
   }
-  return uses.empty() ? deepspeed_flags_with_value(argv, cwd) : uses;
-}
-
-// DeepSpeed's tuner in a trial would start its own trials.
-void refuse_autotuning(const Argv& argv, const LauncherUse& launcher) {
-  if (launcher.kind != Launcher::deepspeed || launcher_tokens(argv, launcher, {"--autotuning"}).empty()) return;
-  throw Error(
-      "the command has deepspeed's own --autotuning, which would tune inside every trial: use dsat-host --autotuning "
-      "tune SCRIPT ARGS..., or leave it out of the command");
+  if (uses.empty()) uses = deepspeed_flags_with_value(argv, cwd);
+  return uses.empty() ? config_variables(argv) : uses;
 }
 
 [[noreturn]] void refuse_missing_value(const Argv& argv) {
@@ -81,9 +75,9 @@ CommandTemplate::CommandTemplate(CommandRequest request) : request_(std::move(re
   if (argv.empty()) throw Error("no training command given: put it after --");
   or_throw(find_program(argv[0], request_.cwd, request_.environment));
   launcher_ = find_launcher(argv);
+  refuse_forms(argv, launcher_);
   accelerate_settings_ = read_accelerate_settings(argv, launcher_, request_.cwd, request_.environment);
   best_files("ds_config.json");  // throws if a trial's files cannot be made
-  refuse_autotuning(argv, launcher_);
   find_config();
   trainer_ = find_trainer(argv, launcher_.end, deepspeed_takes_file());
   for (const FlagUse& use : batch_flags(argv)) {
@@ -106,6 +100,10 @@ bool CommandTemplate::deepspeed_takes_file() const {
   return false;
 }
 
+bool CommandTemplate::names_config_by(std::string_view variable) const {
+  return config_use_ && request_.argv[config_use_->flag].rfind(std::string(variable) + "=", 0) == 0;
+}
+
 std::string CommandTemplate::own_visibility() const {
   const std::string own = host::own_visibility(request_.argv, launcher_);
   if (!own.empty()) return own;
@@ -124,6 +122,10 @@ void CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::stri
                     key, flag));
   }
   request_.arg_mappings = std::move(mappings);
+}
+
+void CommandTemplate::learn_from(const Json& user_config) {
+  if (deepspeed_takes_file() && has_auto_batch_size(user_config)) trainer_ = Trainer::hugging_face;
 }
 
 // Returns the flags that name a configuration, except those whose value is a placeholder.
@@ -171,6 +173,13 @@ void CommandTemplate::find_config() {
 }
 
 void CommandTemplate::refuse_no_config() const {
+  if (const auto hidden = hidden_config(request_.argv, request_.cwd)) {
+    const std::string place =
+        hidden->script.empty() ? "in a text for a shell: put {ds_config} in its place there"
+                               : fmt::format("in {}: put \"${}\" in its place there", hidden->script, kConfigVariable);
+    throw Error(fmt::format("the command names its configuration {} {}, and give --ds-config {}", hidden->file, place,
+                            hidden->file));
+  }
   std::string flag = "--deepspeed_config FILE to it";
   if (launcher_.kind == Launcher::accelerate) flag = "--deepspeed_config_file FILE before the script";
   throw Error(fmt::format(
@@ -205,7 +214,7 @@ void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::fi
   if (config_use_) config_use_->write(argv, config_file.string());
   for (const FlagUse& use : further_uses_) use.write(argv, config_file.string());
 
-  follow_configuration(argv, launcher_.end, trainer_, config);
+  follow_configuration(argv, launcher_.end, trainer_, config, request_.arg_mappings);
   for (const auto& [key, flag] : request_.arg_mappings) {
     for (const FlagUse& use : find_flag_in_any_spelling(argv, flag)) {
       if (const auto value = as_argument(config::find(config, key), use.read(argv))) use.write(argv, *value);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,8 @@ class CommandTemplate {
   }
   // Whether trials get a number of processes that the command does not have. The best command then gets it too.
   bool gets_a_count(Backend backend) const;
+  // Whether the launcher starts one process, since the command does not say how many: torchrun does.
+  bool starts_one_process() const;
   // The resources in the command; empty for other launchers than deepspeed.
   LauncherResources resources() const;
   // How the deepspeed launcher reaches several hosts: pdsh, openmpi, ...; in lower case, as the launcher reads it.
@@ -120,7 +123,7 @@ class CommandTemplate {
   // script that takes --deepspeed FILE may have a Trainer with its arguments in a file.
   bool may_fill_in_auto() const {
     return trainer_ != Trainer::other || launcher_.kind == Launcher::accelerate || deepspeed_takes_file() ||
-           !request_.arg_mappings.empty();
+           names_config_by(kAccelerateVariable) || !request_.arg_mappings.empty();
   }
 
   Argv render(const TrialContext& trial) const;
@@ -141,6 +144,9 @@ class CommandTemplate {
   std::vector<CommandFile> best_files(const std::filesystem::path& config_file,
                                       const std::optional<Size>& size = std::nullopt) const;
 
+  // Notes what the configuration of the command shows of it: "auto" batch sizes are the Trainer's.
+  void learn_from(const Json& user_config);
+
   // Sets the mappings, including those of the configuration. Throws Error if the command lacks a flag.
   void map_arguments(std::vector<std::pair<std::string, std::string>> mappings);
 
@@ -151,6 +157,7 @@ class CommandTemplate {
   void take_given_config();
   [[noreturn]] void refuse_no_config() const;
   bool deepspeed_takes_file() const;
+  bool names_config_by(std::string_view variable) const;
   void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
                     const std::filesystem::path& trial_dir) const;
   void apply_launcher(Argv& argv, const TrialContext& trial) const;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "command/launchers.h"
 #include "dsat/base/affix.h"
 #include "dsat/base/files.h"
 
@@ -218,6 +219,29 @@ bool holds_of_a_script(Test test, const Argv& command, const std::filesystem::pa
 }
 
 }  // namespace
+
+bool is_assignment(const std::string& word) {
+  const size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0 || std::isdigit(static_cast<unsigned char>(word[0])) != 0)
+    return false;
+  return std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), is_name_letter);
+}
+
+Argv with_env(Argv command) {
+  if (!command.empty() && is_assignment(command[0])) command.insert(command.begin(), "env");
+  return command;
+}
+
+std::vector<FlagUse> config_variables(const Argv& command) {
+  std::vector<FlagUse> uses;
+  for (size_t i = 0; i < command.size() && !is_python_script(command[i]); ++i) {
+    for (const std::string_view name : {kLightningVariable, kAccelerateVariable}) {
+      const bool sets = is_assignment(command[i]) && command[i].substr(0, command[i].find('=')) == name;
+      if (sets) uses.push_back({i, i, name.size() + 1});
+    }
+  }
+  return uses;
+}
 
 bool reads_variable(std::string_view text, std::string_view name) { return reads(text, name, Language::shell); }
 

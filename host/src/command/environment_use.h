@@ -4,7 +4,9 @@
 #define DSAT_HOST_COMMAND_ENVIRONMENT_USE_H_
 
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "command/command_args.h"
 
@@ -12,6 +14,19 @@ namespace dsat::host {
 
 // The variable with the path of a trial's configuration file.
 inline constexpr const char* kConfigVariable = "DSAT_DS_CONFIG";
+
+// Whether a word sets a variable, as a shell takes it before a program: NAME=value.
+bool is_assignment(const std::string& word);
+
+// Returns the command with `env` before it if it begins with variables, since no shell runs it.
+Argv with_env(Argv command);
+
+// Variables that name a configuration: Lightning's and accelerate's.
+inline constexpr const char* kLightningVariable = "PL_DEEPSPEED_CONFIG_PATH";
+inline constexpr const char* kAccelerateVariable = "ACCELERATE_DEEPSPEED_CONFIG_FILE";
+
+// Returns the place before the script where the command sets such a variable.
+std::vector<FlagUse> config_variables(const Argv& command);
 
 // Whether an argument, or a file that it names, contains DSAT_DS_CONFIG or imports the package dsat, which reads it.
 // `cwd`: where the command runs.

@@ -62,11 +62,32 @@ bool starts_launcher(std::string_view text) {
   return is_out_of_reach(words, has_trials_port);
 }
 
-bool script_starts_launcher(const std::filesystem::path& file) {
+// Returns the text of a shell script; empty: there is none.
+std::string text_of_script(const std::filesystem::path& file) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) return false;
-  const FileText text = try_read_file(file, kLargestShellScript);
-  return text.ok() && language_of(file, text.bytes) == Language::shell && starts_launcher(text.bytes);
+  if (!std::filesystem::is_regular_file(file, error)) return "";
+  FileText text = try_read_file(file, kLargestShellScript);
+  return text.ok() && language_of(file, text.bytes) == Language::shell ? std::move(text.bytes) : "";
+}
+
+bool ends_in_json(const std::string& word) { return word.size() > 5 && word.compare(word.size() - 5, 5, ".json") == 0; }
+
+// Returns the configuration that a shell text names; empty: none, or a variable of the shell.
+std::string config_in(std::string_view text) {
+  Argv words;
+  std::string word;
+  for (const char c : std::string(text) + " ") {
+    if (std::string_view(" \t\r\n\"'`;&|()\\").find(c) == std::string_view::npos) {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, ""));
+    }
+  }
+  for (const FlagUse& use :
+       find_flag(words, {"--deepspeed_config", "--deepspeed-config", "--deepspeed_config_file", "--deepspeed"})) {
+    if (use.value < words.size() && ends_in_json(use.read(words))) return use.read(words);
+  }
+  return "";
 }
 
 }  // namespace
@@ -78,11 +99,21 @@ std::string hidden_launcher(const Argv& command, const std::filesystem::path& cw
     if (word.empty()) continue;
     if (word.find_first_of(" \t\n") != std::string::npos) {
       if (starts_launcher(word)) return i > 0 ? fmt::format("the words behind {}", command[i - 1]) : "the command";
-    } else if (script_starts_launcher(cwd / word)) {
+    } else if (starts_launcher(text_of_script(cwd / word))) {
       return word;
     }
   }
   return "";
+}
+
+std::optional<HiddenConfig> hidden_config(const Argv& command, const std::filesystem::path& cwd) {
+  for (const std::string& word : command) {
+    if (word.empty() || is_python_script(word)) continue;
+    const bool is_text = word.find_first_of(" \t\n") != std::string::npos;
+    const std::string file = config_in(is_text ? word : text_of_script(cwd / word));
+    if (!file.empty()) return HiddenConfig{file, is_text ? "" : word};
+  }
+  return std::nullopt;
 }
 
 }  // namespace dsat::host

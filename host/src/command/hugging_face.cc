@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
+#include "command/launchers.h"
 #include "dsat/base/numbers.h"
 #include "dsat/config/json.h"
 
@@ -137,18 +139,31 @@ Json with_precision(Json config, const std::string& precision) {
   return config;
 }
 
-void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json& config) {
+bool has_auto_batch_size(const Json& config) {
+  const char* keys[] = {config::kMicroBatchKey, config::kAccumulationKey, config::kTrainBatchKey};
+  return std::any_of(std::begin(keys), std::end(keys), [&](const char* key) {
+    const Json* value = config::find(config, key);
+    return value != nullptr && *value == "auto";
+  });
+}
+
+void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json& config, const ArgMappings& mappings) {
   if (trainer == Trainer::other) return;
   const auto micro_batch = as_argument(config::find(config, config::kMicroBatchKey));
   const auto accumulation = as_argument(config::find(config, config::kAccumulationKey));
   const auto micro_uses = micro_batch_flags(argv), accumulation_uses = accumulation_flags(argv);
   write_all(argv, micro_uses, micro_batch);
   write_all(argv, accumulation_uses, accumulation);
+  const auto is_mapped = [&](const char* key) {
+    return std::any_of(mappings.begin(), mappings.end(), [key](const auto& mapping) { return mapping.first == key; });
+  };
   const bool has_micro_batch = is_of_script(micro_uses, script);
-  const bool complete = trainer == Trainer::hugging_face;
-  if (!has_micro_batch && complete && micro_batch) argv.insert(argv.end(), {kMicroBatchFlag, *micro_batch});
+  const bool complete = trainer == Trainer::hugging_face && starts_python(argv);
+  if (!has_micro_batch && complete && micro_batch && !is_mapped(config::kMicroBatchKey)) {
+    argv.insert(argv.end(), {kMicroBatchFlag, *micro_batch});
+  }
   if (!is_of_script(accumulation_uses, script) && (complete || has_micro_batch) && accumulation &&
-      *accumulation != "1") {
+      *accumulation != "1" && !is_mapped(config::kAccumulationKey)) {
     argv.insert(argv.end(), {kAccumulationFlag, *accumulation});
   }
 }

@@ -41,9 +41,12 @@ std::string precision_of_flags(const Argv& argv);
 // is set. An empty one changes nothing.
 Json with_precision(Json config, const std::string& precision);
 
+// Whether a batch size is "auto", which only Hugging Face's Trainer and accelerate fill in.
+bool has_auto_batch_size(const Json& config);
+
 // Writes the configuration's micro batch and accumulation into the flags. Adds a missing flag if its default is another
-// value (8 samples per device, no accumulation).
-void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json& config);
+// value (8 samples per device, no accumulation), unless another flag is mapped to the key, or the program is no script.
+void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json& config, const ArgMappings& mappings);
 
 }  // namespace dsat::host
 

@@ -4,6 +4,8 @@
 #define DSAT_HOST_COMMAND_HYPERPARAMETERS_H_
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "dsat/error.h"
 
@@ -19,6 +21,10 @@ inline constexpr const char* kBestDeepSpeedEnvFile = "best_deepspeed_env";
 // is all of `config`, for scripts that merge the two; a ds_config that is an object becomes `config`; global_batch_size
 // is updated if there is one.
 Json trial_hyperparameters(Json hyperparameters, const Json& config, const std::filesystem::path& config_file);
+
+// Returns the configuration as the command's script takes it. Lightning (PL_DEEPSPEED_CONFIG_PATH) refuses a file with
+// an accumulation, which its Trainer sets.
+Json as_script_takes_it(const std::vector<std::string>& command, Json config);
 
 }  // namespace dsat::host
 

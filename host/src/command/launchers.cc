@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "command/environment_use.h"
+#include "command/launcher_options.h"
 #include "command/wrappers.h"
 #include "dsat/base/affix.h"
 #include "dsat/base/numbers.h"
@@ -23,23 +24,6 @@ bool one_of(std::string_view word, std::initializer_list<std::string_view> words
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 bool is_option(const std::string& token) { return token.size() > 1 && token[0] == '-'; }
-
-// Options of the launchers without a value; all other options have one. Each can be written with dashes too.
-bool is_switch(const std::string& option) {
-  return one_of(with_underscores(option),
-                {"-h", "--help", "-m", "--module", "--no_python",
-                 // deepspeed
-                 "--no_local_rank", "--force_multi", "--save_pid", "--elastic_training", "--bind_cores_to_rank",
-                 "--no_ssh", "--no_ssh_check",
-                 // torchrun
-                 "--standalone", "--run_path", "--use_env", "--virtual_local_rank",
-                 // accelerate
-                 "--multi_gpu", "--cpu", "--tpu", "--ipex", "--use_xpu", "--use_mps_device", "--use_deepspeed",
-                 "--use_fsdp", "--use_megatron_lm", "--use_parallelism_config", "--same_network", "--quiet", "-q",
-                 "--debug", "--tpu_cluster", "--no_tpu_cluster", "--tpu_use_cluster", "--tpu_use_sudo",
-                 "--downcast_bf16", "--enable_cpu_affinity", "--dynamo_use_dynamic", "--dynamo_use_fullgraph",
-                 "--dynamo_use_regional_compilation", "--fp8_use_autocast_during_eval"});
-}
 
 Launcher launcher_named(std::string_view program) {
   if (one_of(program, {"deepspeed", "deepspeed.pt", "ds"})) return Launcher::deepspeed;
@@ -123,7 +107,7 @@ std::optional<int> wrapper_tasks(const Argv& argv, size_t wrapper) {
 size_t end_of_launcher_options(const Argv& argv, size_t begin) {
   size_t end = begin;
   while (end < argv.size() && is_option(argv[end])) {
-    const bool has_value = argv[end].find('=') == std::string::npos && !is_switch(argv[end]);
+    const bool has_value = argv[end].find('=') == std::string::npos && !is_launcher_switch(argv[end]);
     ++end;
     if (has_value && end < argv.size() && !is_python_script(argv[end])) ++end;
   }
@@ -251,7 +235,7 @@ std::vector<size_t> launcher_tokens(const Argv& argv, const LauncherUse& launche
   std::vector<size_t> tokens;
   for (const FlagUse& use : launcher_flags(argv, launcher, names)) {
     tokens.push_back(use.flag);
-    const bool has_value = use.value != use.flag && !is_switch(argv[use.flag]);
+    const bool has_value = use.value != use.flag && !is_launcher_switch(argv[use.flag]);
     if (has_value && use.value < launcher.end) tokens.push_back(use.value);
   }
   return tokens;

@@ -228,6 +228,7 @@ SlotPlan plan_study_slots(const Devices& devices, const StudyOptions& options,
   request.slots_per_trial = options.slots_per_trial;
   request.max_slots = options.max_slots;
   if (command) request.command_slots = command->slots_per_trial();
+  if (command && cluster.runner == kLocalRunner && command->starts_one_process()) request.command_slots = 1;
   if (options.simulation) use_simulated_slots(options, *options.simulation, request);
   const LauncherResources launcher = command ? command->resources() : LauncherResources();
   const std::string notice = request_hosts(options, launcher, cwd, request);

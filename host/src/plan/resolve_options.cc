@@ -14,7 +14,9 @@
 #include "command/arg_mappings.h"
 #include "command/command_template.h"
 #include "command/hugging_face.h"
+#include "command/launcher_options.h"
 #include "command/missing_script.h"
+#include "command/refused_forms.h"
 #include "dsat/base/utf8.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/curriculum.h"
@@ -214,6 +216,22 @@ void copy_groups(const StudyOptions& options, Plan& plan) {
   ((static_cast<Groups&>(plan) = options), ...);
 }
 
+// Returns the command as dsat runs it: without a shell, without abbreviations, and with the caller's variable that
+// names the configuration if nothing else does.
+Argv settled_command(const StudyOptions& options, const fs::path& cwd) {
+  Argv command = without_abbreviations(with_env(options.command));
+  if (options.ds_config || options.config_by_environment || config_file_of(command, cwd)) return command;
+  const Environment environment = options.environment.empty() ? current_environment() : options.environment;
+  for (const char* name : {kLightningVariable, kAccelerateVariable}) {
+    const auto file = get_variable(environment, name);
+    if (!file || file->empty() || *file == "none") continue;
+    const bool has_env = !command.empty() && command[0] == "env";
+    command.insert(command.begin() + (has_env ? 1 : 0), fmt::format("{}={}", name, *file));
+    return with_env(std::move(command));
+  }
+  return command;
+}
+
 void copy_options(const StudyOptions& options, Plan& plan) {
   copy_groups<StudyLimits, Comparison, TrialTimeouts, SearchTarget, BatchBounds, SearchSettings, TrialMeasurement,
               TrialSetup, PluginProcesses, ClusterOptions>(options, plan);
@@ -222,7 +240,7 @@ void copy_options(const StudyOptions& options, Plan& plan) {
   for (fs::path& include : plan.includes) include = fs::absolute(include).lexically_normal();
   plan.simulation = options.simulation;
   plan.experiment = options.experiment;
-  plan.command = options.command;
+  plan.command = settled_command(options, plan.cwd);
 }
 
 // The searcher's defaults apply where the user gave no value.
@@ -311,10 +329,9 @@ void check_copied_folder(const Plan& plan) {
 // On other hosts the script may be at a place that does not exist here.
 void check_script(const Plan& plan) {
   if (plan.simulation || plan.runner != kLocalRunner || !plan.slots.hostfile.empty()) return;
-  if (const auto script = missing_script(plan.command, plan.cwd, plan.includes)) {
-    throw Error(
-        fmt::format("no script '{}' in {}: name the file that COMMAND trains with", *script, plan.cwd.string()));
-  }
+  refuse_part_of_a_job(plan.command, find_launcher(plan.command));
+  const std::string problem = missing_script(plan.command, plan.cwd, plan.includes);
+  if (!problem.empty()) throw Error(problem);
 }
 
 // If there is only one configuration, a search is a waste of time.
@@ -351,24 +368,6 @@ int64_t first_data_parallel_size(const Plan& plan) try {
   throw plan.in_config(error);
 }
 
-void resolve_space(const StudyOptions& options, Plan& plan) {
-  const Environment environment = options.environment.empty() ? current_environment() : options.environment;
-  std::optional<CommandTemplate> command;
-  if (!plan.command.empty()) {
-    command.emplace(
-        CommandRequest{options.command, options.ds_config, {}, plan.cwd, environment, options.config_by_environment});
-  }
-  read_configuration(options, command, plan);
-  if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
-  if (options.space_file) {
-    plan.space_file = load_space_file(*options.space_file);
-    plan.space_name = fmt::format("--space {}", options.space_file->string());
-  }
-  check_keys(plan, plan.notices);
-  check_values(plan);
-  tell_of_retired_keys(plan);
-  tell_of_curriculum(plan);
-  plan.arg_mappings =
 void map_stage_flag(Plan& plan) {
   constexpr const char* kStage = "zero_optimization.stage";
   const std::string flag = stage_flag(plan.command);
@@ -378,10 +377,30 @@ void map_stage_flag(Plan& plan) {
   plan.notices.push_back(fmt::format("{} of the command follows the stage of each trial's configuration", flag));
 }
 
+void resolve_space(const StudyOptions& options, Plan& plan) {
+  const Environment environment = options.environment.empty() ? current_environment() : options.environment;
+  std::optional<CommandTemplate> command;
+  if (!plan.command.empty()) {
+    command.emplace(
+        CommandRequest{plan.command, options.ds_config, {}, plan.cwd, environment, options.config_by_environment});
+  }
+  read_configuration(options, command, plan);
+  if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
+  if (command) command->learn_from(plan.user_config);
+  if (options.space_file) {
+    plan.space_file = load_space_file(*options.space_file);
+    plan.space_name = fmt::format("--space {}", options.space_file->string());
+  }
+  check_keys(plan, plan.notices);
+  check_values(plan);
+  tell_of_retired_keys(plan);
+  tell_of_curriculum(plan);
+  plan.arg_mappings =
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);
   if (command) {
     command->map_arguments(plan.arg_mappings);
     plan.hugging_face = command->may_fill_in_auto();
+    map_stage_flag(plan);
   }
   choose_slots(options, command, environment, plan);
   check_script(plan);
@@ -400,7 +419,6 @@ void check_can_be_named(const fs::path& folder) {
 
 }  // namespace
 
-    map_stage_flag(plan);
 // The folder is beside the command's files. If these files are copied for trials, it is where the program was started.
 fs::path default_output_dir(const Plan& plan) {
   std::error_code error;

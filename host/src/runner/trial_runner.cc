@@ -55,10 +55,10 @@ void set_variables(Environment& environment, const Environment& variables) {
 }
 
 // Whether the folder holds a run of this configuration. A journal that lost its last entries may use an id again.
-bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialMeasurement& measurement) {
+bool is_run_of(const fs::path& trial_dir, const TrialSpec& spec, const TrialRunnerOptions& options) {
   try {
     return config::identity(config::load_file(trial_dir / kConfigFile)) ==
-           config::identity(trial_config(spec, trial_dir, measurement));
+           config::identity(as_script_takes_it(options.command.argv(), trial_config(spec, trial_dir, options)));
   } catch (const std::exception&) {
     return false;
   }
@@ -171,7 +171,7 @@ fs::path TrialRunner::make_cwd(const fs::path& folder) const {
 Environment TrialRunner::prepare_files(const TrialSpec& spec, const LiveTrial& trial, const Argv& argv,
                                        const fs::path& cwd, bool has_hostfile) const {
   const fs::path& folder = trial.facts.trial_dir;
-  const Json config = trial_config(spec, folder, options_);
+  const Json config = as_script_takes_it(options_.command.argv(), trial_config(spec, folder, options_));
   Environment added = options_.variables;
   set_variables(added,
                 trial_variables(spec, folder, trial.port, options_.slots.backend, trial.slots, options_.environment));

@@ -52,6 +52,12 @@ HostEntry parse_entry(const std::vector<std::string>& words, const std::string& 
     throw Error(
         fmt::format("{}{} has slots={}: give 1 to {}, or remove the line", place, name, shown(number), kMostSlots));
   }
+  if (const size_t at = name.find('@'); at != std::string::npos && at > 0 && at + 1 < name.size()) {
+    throw Error(
+        fmt::format("{}{} names a user, which the deepspeed launcher's --include cannot: write {} {}, and the "
+                    "user into ~/.ssh/config",
+                    place, shown(name), shown(name.substr(at + 1)), words[1]));
+  }
   if (name.find_first_of(":@,=") != std::string::npos || name[0] == '-') throw malformed;
   return {name, static_cast<int>(*slots), 0};
 }
@@ -85,7 +91,9 @@ std::string read_hostfile_text(const fs::path& file) {
 
 std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& name) {
   std::vector<HostEntry> hosts;
-  std::map<std::string, int> line_of;  // line of each host
+  std::map<std::string, int> line_of;                          // line of each host
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // editors of Windows put it first
+  if (starts_with(text, kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::istringstream lines{std::string(text)};
   int number = 0;
   for (std::string line; std::getline(lines, line);) {

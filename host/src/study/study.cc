@@ -43,8 +43,10 @@ namespace fs = std::filesystem;
 Trust trust_of(bool trusts_folder) { return trusts_folder ? Trust::others : Trust::own; }
 
 CommandTemplate parse_command(const Plan& plan, const Environment& environment) {
-  return CommandTemplate(
+  CommandTemplate command(
       {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
+  command.learn_from(plan.user_config);
+  return command;
 }
 
 // Loads the plugins that the study still needs. A profiler that has done its work may be gone. A searcher that is

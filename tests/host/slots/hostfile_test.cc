@@ -36,6 +36,14 @@ TEST_F(Hostfile, ReadsHostsWithCommentsAndBlankLines) {
   EXPECT_EQ(hosts[2].slots, 8);
 }
 
+TEST_F(Hostfile, AByteOrderMarkIsNoPartOfAName) {
+  EXPECT_EQ(read("\xEF\xBB\xBFworker-1 slots=4\n")[0].name, "worker-1");
+}
+
+TEST_F(Hostfile, AUserBelongsIntoTheSettingsOfSsh) {
+  EXPECT_THAT(why_not("ann@w1 slots=2\n"), AllOf(HasSubstr("write w1 slots=2"), HasSubstr("~/.ssh/config")));
+}
+
 TEST_F(Hostfile, RefusesWithFileAndLine) {
   EXPECT_THAT(why_not("a slots=2\n\na slots=4\n"), AllOf(HasSubstr(at(3) + "host a "), HasSubstr("line 1")));
   EXPECT_THAT(why_not("a slots=0\n"), HasSubstr(at(1) + "a has slots=0"));

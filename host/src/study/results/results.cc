@@ -254,7 +254,7 @@ std::vector<std::filesystem::path> Results::write_best(const ResultsView& view) 
   const auto write_one = [&](const char* name, std::string text) {
     if (write_changed(dir / name, std::move(text))) written.push_back(dir / name);
   };
-  write_one(kBestConfigFile, indented(view.best->config));
+  write_one(kBestConfigFile, indented(as_script_takes_it(view.plan.command, view.best->config)));
   write_one(kBestMetricsFile, indented(view.best->metrics));
   const std::string command = command_line_(view.trials[view.best->trial].record.config);
   if (!command.empty()) write_one(kBestCommandFile, command + "\n");
