@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
+#include "dsat/base/random_bits.h"
 #include "dsat/base/shell.h"
 #include "local/local_engine.h"
 #include "prefix/prefix_engine.h"
@@ -30,8 +30,7 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> words
 
 // The token is unique on a cluster, so that two studies with the same folder name their jobs differently.
 std::string make_token() {
-  std::random_device random;
-  return fmt::format("dsat-{:08x}", random());
+  return fmt::format("dsat-{:08x}", random_bits() & 0xffffffff);
 }
 
 std::string runner_of_place(const StudyOptions& options, const std::optional<CommandTemplate>& command,

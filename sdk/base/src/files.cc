@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dsat/base/random_bits.h"
 #include "dsat/error.h"
 
 namespace dsat {
@@ -189,12 +189,10 @@ void sync_folder(const fs::path& folder) {
 
 namespace {
 
-// Nobody can guess the name and make a file or a link of it first. A long name is cut, since a file system takes 255
-// bytes.
+// Nobody can guess the name and make a file or a link of it first. It is short, since the file's own may be as long as
+// the file system allows.
 fs::path temporary_beside(const fs::path& file) {
-  uint64_t random = 0;
-  if (::getrandom(&random, sizeof random, 0) != sizeof random) fail("write", file.string(), errno);
-  return file.parent_path() / fmt::format(".{}.{:016x}.tmp", file.filename().string().substr(0, 200), random);
+  return file.parent_path() / fmt::format(".{:016x}.tmp", random_bits());
 }
 
 }  // namespace
