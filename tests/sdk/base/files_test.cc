@@ -104,6 +104,11 @@ TEST_F(Files, AreReplacedAndLeaveNothingElse) {
   }
 }
 
+TEST_F(Files, MayHaveTheLongestName) {
+  write_file_atomically(dir() / std::string(255, 'n'), "text");
+  EXPECT_EQ(entries(), 1u);
+}
+
 TEST_F(Files, ThatCannotBeWrittenAreNamed) {
   try {
     write_file_atomically(dir() / "none" / "x", "text");
