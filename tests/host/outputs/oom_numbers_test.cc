@@ -100,18 +100,23 @@ TEST(OomNumbers, MoreThanAnyDeviceHasIsNoRequest) {
 
 TEST(OomNumbers, ASmallRequestThatIsRefusedWithMuchFreeIsDoubtful) {
   const auto is_doubtful = [](const char* text) { return is_refused_in_plenty(read_oom_numbers(text)); };
-  EXPECT_TRUE(is_doubtful("CUDA out of memory. Tried to allocate 214.00 MiB. GPU 0 has a total capacity of 23.65 GiB of "
-                          "which 20.06 GiB is free. Of the allocated memory 2.90 GiB is allocated by PyTorch"));
-  EXPECT_TRUE(is_doubtful("CUDA out of memory. Tried to allocate 214.00 MiB (GPU 0; 23.65 GiB total capacity; 2.00 GiB "
-                          "already allocated; 20.06 GiB free; 2.50 GiB reserved in total by PyTorch)"));
-  EXPECT_FALSE(is_doubtful("CUDA out of memory. Tried to allocate 214.00 MiB. GPU 0 has a total capacity of 23.65 GiB of "
-                           "which 11.06 MiB is free. Of the allocated memory 22.90 GiB is allocated by PyTorch"));
-  EXPECT_FALSE(is_doubtful("XPU out of memory. Tried to allocate 0.20 GiB. GPU 0 has a total capacity of 16.54 GiB of "
-                           "which 8.54 GiB is free. 8.27 GiB allowed; Of the allocated memory 8.20 GiB is allocated by "
-                           "PyTorch"))
+  EXPECT_TRUE(
+      is_doubtful("CUDA out of memory. Tried to allocate 214.00 MiB. GPU 0 has a total capacity of 23.65 GiB of "
+                  "which 20.06 GiB is free. Of the allocated memory 2.90 GiB is allocated by PyTorch"));
+  EXPECT_TRUE(
+      is_doubtful("CUDA out of memory. Tried to allocate 214.00 MiB (GPU 0; 23.65 GiB total capacity; 2.00 GiB "
+                  "already allocated; 20.06 GiB free; 2.50 GiB reserved in total by PyTorch)"));
+  EXPECT_FALSE(
+      is_doubtful("CUDA out of memory. Tried to allocate 214.00 MiB. GPU 0 has a total capacity of 23.65 GiB of "
+                  "which 11.06 MiB is free. Of the allocated memory 22.90 GiB is allocated by PyTorch"));
+  EXPECT_FALSE(
+      is_doubtful("XPU out of memory. Tried to allocate 0.20 GiB. GPU 0 has a total capacity of 16.54 GiB of "
+                  "which 8.54 GiB is free. 8.27 GiB allowed; Of the allocated memory 8.20 GiB is allocated by "
+                  "PyTorch"))
       << "a limit was set below the device's memory";
-  EXPECT_FALSE(is_doubtful("CUDA out of memory. Tried to allocate 16.00 GiB. GPU 0 has a total capacity of 24.00 GiB of "
-                           "which 15.09 GiB is free."));
+  EXPECT_FALSE(
+      is_doubtful("CUDA out of memory. Tried to allocate 16.00 GiB. GPU 0 has a total capacity of 24.00 GiB of "
+                  "which 15.09 GiB is free."));
   EXPECT_FALSE(is_doubtful("out of memory"));
 }
 

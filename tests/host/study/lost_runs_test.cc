@@ -1,5 +1,5 @@
-// What a study does so that a cause costs few runs: it takes back what waits, leaves out a key that a script refuses, and
-// asks again where a shortage is doubtful.
+// What a study does so that a cause costs few runs: it takes back what waits, leaves out a key that a script refuses,
+// and asks again where a shortage is doubtful.
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
 #include "host/study/study_fixture.h"
@@ -20,7 +20,8 @@ class LostRunsTest : public StudyTest {
 };
 
 TEST_F(LostRunsTest, TrialsThatWaitAreNotRunOnceTheirCulpritIsKnown) {
-  StudyOptions given = scripted({{"start", {at(1, 2)}}, {"exit 0", {at(2, 2), at(2, 3), at(2, 4), at(2, 5), at(1, 4)}}});
+  StudyOptions given =
+      scripted({{"start", {at(1, 2)}}, {"exit 0", {at(2, 2), at(2, 3), at(2, 4), at(2, 5), at(1, 4)}}});
   given.max_concurrent_trials = 1;
   Session session(plan_of(given));
   session.runner.answer = [](const TrialSpec& spec) {
@@ -41,8 +42,9 @@ TEST_F(LostRunsTest, TrialsThatWaitAreNotRunOnceTheirCulpritIsKnown) {
 // zero.Init reads the file before the processes know of each other.
 TrialEnd refusing_train_batch(const TrialSpec& spec) {
   const bool refuses = spec.has_train_batch && spec.config.contains(config::kTrainBatchKey);
-  return refuses ? failed(Outcome::failed, "AssertionError: Check batch related parameters. train_batch_size is not "
-                                           "equal to micro_batch_per_gpu * gradient_acc_step * world_size 256 != 4 * 8 * 1")
+  return refuses ? failed(Outcome::failed,
+                          "AssertionError: Check batch related parameters. train_batch_size is not "
+                          "equal to micro_batch_per_gpu * gradient_acc_step * world_size 256 != 4 * 8 * 1")
                  : completed(100);
 }
 

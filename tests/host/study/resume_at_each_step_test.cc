@@ -115,24 +115,21 @@ TEST_F(ResumeTest, AfterACrashAtAnyStepTheSearchIsTheSameFromSavedStates) {
 
 // A stage that always fails is found by trials on both sides of the crash, and refused from then on.
 TEST_F(ResumeTest, ACulpritIsTheSameAfterACrashAtAnyStep) {
-  const auto at = [](int stage, int64_t samples) {
-    Json op = try_micro_batch(samples);
-    config::set(op["try"], config::kStageKey, stage);
-    return Json{op};
-  };
-  StudyOptions given = scripted({{"start", at(1, 2)},
-                                 {"exit 0", at(2, 1)},
-                                 {"exit 1", at(3, 2)},
-                                 {"exit 2", at(2, 2)},
-                                 {"exit 3", at(2, 3)},
-                                 {"exit 4", at(2, 4)},
-                                 {"exit 5", at(3, 4)}});
+  const std::vector<std::pair<int, int64_t>> asked{{1, 2}, {2, 1}, {3, 2}, {2, 2}, {2, 3}, {2, 4}, {3, 4}};
+  Json script;
+  for (size_t i = 0; i < asked.size(); ++i) {
+    Json op = try_micro_batch(asked[i].second);
+    config::set(op["try"], config::kStageKey, asked[i].first);
+    script[i == 0 ? "start" : "exit " + std::to_string(i - 1)] = {op};
+  }
+  StudyOptions given = scripted(script);
   given.max_concurrent_trials = 1;
   answer_ = [](const TrialSpec& spec) {
     const bool fails = config::zero_stage(spec.config) == 2;
     return fails ? failed(Outcome::failed, "RuntimeError: no stage 2") : completed(100);
   };
-  resume_each(given, [](uint64_t) { return false; }, 7);
+  resume_each(
+      given, [](uint64_t) { return false; }, 7);
   const std::vector<Trial> trials = Journal::open(plan_of(given).dir, Journal::Mode::read_only)->trials();
   ASSERT_EQ(trials.size(), 7u);
   for (const uint64_t refused : {4, 5}) {

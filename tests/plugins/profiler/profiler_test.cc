@@ -213,49 +213,6 @@ TEST(Profiler, WhereTheSmallestMicroBatchFailsTheUsersOwnIsTheSmallest) {
   EXPECT_THAT(broken.finish_reason(), HasSubstr("more than 1 value"));
 }
 
-// The user's own stage or a value of theirs may be broken on this machine.
-TEST(Profiler, WhereTheUsersOwnConfigurationFailsAnotherStageWithOtherValuesIsMeasured) {
-  const Surface surface;
-  config::Space space = small_space({1, 2, 3});
-  for (config::StageSpace& stage : space.stages) stage.axes.push_back({"zero_optimization.overlap_comm", {true, false}});
-  for (const bool from_the_start : {true, false}) {
-    for (const bool is_stage : {true, false}) {
-      Study study = profile_study(surface);
-      study.space = config::to_json(space);
-      study.base_config["zero_optimization"]["overlap_comm"] = true;
-      auto run = bench(study, [&](const testing::Trial& trial) {
-        const bool is_broken = is_stage ? trial.stage() == 1 : trial.config["zero_optimization"]["overlap_comm"] == true;
-        const bool fails = is_broken && (from_the_start || !is_model_information(trial));
-        return fails ? testing::Answer::failed("RuntimeError: x") : answer(surface, trial);
-      });
-      ASSERT_TRUE(run.run()) << run.error();
-      EXPECT_TRUE(run.profile().is_object()) << run.finish_reason();
-      int failed = 0, measured = 0;
-      for (const testing::Ended& ended : run.ended()) {
-        failed += ended.answer.outcome == Outcome::failed ? 1 : 0;
-        measured += ended.answer.outcome == Outcome::completed && !is_model_information(ended.trial) ? 1 : 0;
-      }
-      EXPECT_LE(failed, 2);
-      EXPECT_GE(measured, 1);
-    }
-  }
-}
-
-// Values that clash are refused without a run; the other stage keeps the user's own then.
-TEST(Profiler, WhereTheOtherValuesAreRefusedTheOtherStageAloneIsMeasured) {
-  const Surface surface;
-  Study study = profile_study(surface);
-  study.base_config["zero_optimization"]["reduce_bucket_size"] = 50000000;
-  auto run = bench(study, [&](const testing::Trial& trial) -> testing::Answer {
-    if (trial.config["zero_optimization"]["reduce_bucket_size"] != 50000000) {
-      return {Outcome::invalid_config, {}, std::nullopt, "they clash"};
-    }
-    return trial.stage() == 1 ? testing::Answer::failed("RuntimeError: x") : answer(surface, trial);
-  });
-  ASSERT_TRUE(run.run()) << run.error();
-  EXPECT_TRUE(run.profile().is_object()) << run.finish_reason();
-}
-
 TEST(Profiler, AMeasuredTrialThatFailsIsThatTrialsFailure) {
   const Surface surface;
   for (const int64_t largest_that_runs : {0, 1}) {

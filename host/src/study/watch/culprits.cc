@@ -109,8 +109,9 @@ void Culprits::add(const Trial& trial, const config::Space& space) {
   const Outcome outcome = *trial.record.outcome;
   const bool trained = outcome == Outcome::completed && !trial.model_info;
   const bool failed = outcome == Outcome::failed || outcome == Outcome::timed_out;
-  // The cause of these two is known: a checkpoint, a data set that is too small.
-  if (!trained && (!failed || trial.end->from_checkpoint || trial.end->deviation)) return;
+  if (!trained && !failed) return;
+  // The cause of these is known: a checkpoint, a trial that ran another configuration, the script.
+  if (!trained && (trial.end->from_checkpoint || trial.end->deviation || is_of_code(trial))) return;
   std::vector<Feature> features;
   try {
     features = features_of(trial.record.config, space);

@@ -6,6 +6,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 #include <string_view>
 
@@ -32,37 +33,40 @@ const std::string& how_it_failed(Outcome outcome, const std::string& reason, con
   return by_reason ? reason : end.last_line;
 }
 
+bool begins_with_one_of(const std::string& line, std::initializer_list<const char*> names) {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return starts_with(line, name); });
+}
+
 // May one sample have been too few? Then Python ends with an error of values, shapes or indices: no statistics of one
 // sample, fewer tokens than an expert takes. It is no error of names, files, devices or the configuration, and no
 // signal.
 bool may_be_of_batch(const Trial& trial) {
-  constexpr std::string_view kErrors[] = {"ValueError", "RuntimeError", "AssertionError", "IndexError",
-                                          "ZeroDivisionError"};
-  constexpr std::string_view kOthers[] = {"CUDA error", "HIP error", "NCCL", "No such file", "building extension"};
   const std::string& line = trial.end->last_line;
-  return !is_of_configuration(line) && std::any_of(std::begin(kErrors), std::end(kErrors), [&](std::string_view name) {
-    return starts_with(line, name);
-  }) && std::none_of(std::begin(kOthers), std::end(kOthers), [&](std::string_view words) {
-    return line.find(words) != std::string::npos;
-  });
+  const auto others = {"CUDA error", "HIP error", "NCCL", "No such file", "building extension"};
+  const bool is_of_another = std::any_of(others.begin(), others.end(),
+                                         [&](const char* words) { return line.find(words) != std::string::npos; });
+  return !is_of_another && !is_of_configuration(line) &&
+         begins_with_one_of(line, {"ValueError", "RuntimeError", "AssertionError", "IndexError", "ZeroDivisionError"});
 }
 
 // May another configuration work? Not with an error of names, files or syntax in Python, nor with a process that was
 // not started.
 bool may_be_mended(const Trial& trial) {
-  constexpr std::string_view kErrors[] = {"NameError",           "SyntaxError",       "IndentationError",
-                                          "ModuleNotFoundError", "FileNotFoundError", "PermissionError"};
   const auto says = [&](const char* words) { return trial.record.reason.find(words) != std::string::npos; };
-  return trial.record.outcome == Outcome::failed && !says(" failed by itself") && !says(" could not start it") &&
-         !says("can't open file") && std::none_of(std::begin(kErrors), std::end(kErrors), [&](std::string_view name) {
-           return starts_with(trial.end->last_line, name);
-         });
+  const auto files = {"ModuleNotFoundError", "FileNotFoundError", "PermissionError"};
+  return trial.record.outcome == Outcome::failed && !is_of_code(trial) &&
+         !begins_with_one_of(trial.end->last_line, files) && !says(" failed by itself") &&
+         !says(" could not start it") && !says("can't open file");
 }
 
 }  // namespace
 
 const std::string& how_it_failed(const Trial& trial) {
   return how_it_failed(*trial.record.outcome, trial.record.reason, *trial.end);
+}
+
+bool is_of_code(const Trial& failed) {
+  return begins_with_one_of(failed.end->last_line, {"NameError", "SyntaxError", "IndentationError"});
 }
 
 bool refuses_train_batch(const TrialEnd& end) {

@@ -31,6 +31,9 @@ inline constexpr size_t kSameFailuresOnceRan = 8;
 // The text that a trial failed with. Failures with equal texts are alike.
 const std::string& how_it_failed(const Trial& trial);
 
+// Is it an error of names or syntax in Python? No stage and no value is its cause.
+bool is_of_code(const Trial& failed);
+
 // Does the script refuse train_batch_size because it is not the product of the others for its number of processes?
 bool refuses_train_batch(const TrialEnd& end);
 

@@ -165,7 +165,7 @@ TEST_F(CulpritsTest, AStageIsNotLostForAValueThatItAloneHas) {
   EXPECT_THAT(culprits_.why_refused(three(500, true), space_), StartsWith(kPrefetch));
 }
 
-TEST_F(CulpritsTest, TwoCulpritsOfOneTextAreToldApart) {
+TEST_F(CulpritsTest, TwoCulpritsOfOneTextAreDistinguished) {
   trained(1, true, true);
   failed(2, true, true);
   failed(1, true, false);
@@ -242,6 +242,13 @@ TEST_F(CulpritsTest, CausesThatAreKnownSuspectNothing) {
     trial.record.outcome = Outcome::lost;
     culprits_.add(trial, space_);
   }
+  EXPECT_TRUE(runs(2, true, true));
+}
+
+TEST_F(CulpritsTest, AnErrorOfTheScriptsCodeIsNoStages) {
+  trained(1, true, true);
+  failed(2, true, true, "NameError: name 'modle' is not defined");
+  failed(2, true, true, "NameError: name 'modle' is not defined");
   EXPECT_TRUE(runs(2, true, true));
 }
 
