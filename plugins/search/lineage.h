@@ -84,13 +84,18 @@ void Lineage::settle(int64_t rank, Outcome outcome, std::optional<double> metric
       if (!failed || rank < *failed) failed = rank;
       count_trial();
       return;
+    case Outcome::invalid_config:
+      // A smaller micro batch may be accepted, and asking costs nothing.
+      ended = rank == 0 || (failed && !top);
+      if (!failed || rank < *failed) failed = rank;
+      return;
     case Outcome::lost:
       // The configuration did not cause the loss, so the trial is run once more, but only once.
       ended = lost_before;
       again = !lost_before;
       return;
     default:
-      // A configuration that hangs or is refused will not do better at another micro batch.
+      // A configuration that hangs will not do better at another micro batch.
       ended = true;
       return;
   }

@@ -192,6 +192,21 @@ TEST_P(SearcherFailures, ALostTrialIsAskedForOnceMore) {
   EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.99 * surface.best_throughput(study));
 }
 
+// The host may refuse the sizes that always fail, and a study its larger train batches.
+TEST_P(SearcherFailures, WhereLargeSizesAreRefusedTheSearchGoesOnBelow) {
+  const Surface surface;
+  auto bench = this->bench(make_study(surface, small_space({1, 2, 3})), [&](const testing::Trial& trial) {
+    return trial.micro_batch() > 20 ? testing::Answer{Outcome::invalid_config, {}, std::nullopt, "too large"}
+                                    : surface.answer(trial);
+  });
+  ASSERT_TRUE(bench.run()) << bench.error();
+  int64_t largest = 0;
+  for (const testing::Ended& ended : bench.ended()) {
+    if (ended.answer.outcome == Outcome::completed) largest = std::max(largest, ended.trial.micro_batch());
+  }
+  EXPECT_GE(largest, 13) << "at least two thirds of what is accepted";
+}
+
 // Each stage is given up after the values that need the least, at the smallest micro batch.
 TEST_P(SearcherFailures, WhereAllRunsOutOfMemoryThreeTrialsAStageShowIt) {
   const Surface surface;
