@@ -70,12 +70,13 @@ void check_keys(const Plan& plan, std::vector<std::string>& notices) {
 }
 
 // The version is known after the first trial only.
-void tell_of_retired_keys(Plan& plan) {
-  const std::vector<std::string> retired = config::retired_keys(plan.user_config);
-  if (retired.empty()) return;
-  plan.notices.push_back(
-      fmt::format("DeepSpeed after 0.19.6 refuses '{}', even where it is off: remove it for the newest",
-                  fmt::join(retired, "', '")));
+void tell_of_newer_versions(Plan& plan) {
+  const auto tell = [&plan](const std::vector<std::string>& keys, const char* form) {
+    if (!keys.empty()) plan.notices.push_back(fmt::format(fmt::runtime(form), fmt::join(keys, "', '")));
+  };
+  tell(config::retired_keys(plan.user_config),
+       "DeepSpeed after 0.19.6 refuses '{}', even where it is off: remove it for the newest");
+  tell(config::refused_fractions(plan.user_config), "DeepSpeed from 0.17.1 on wants a whole number for '{}'");
 }
 
 // From here on the configuration has DeepSpeed's form. What DeepSpeed's checks refuse is refused before the first
@@ -393,7 +394,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   check_keys(plan, plan.notices);
   check_values(plan);
-  tell_of_retired_keys(plan);
+  tell_of_newer_versions(plan);
   tell_of_curriculum(plan);
   plan.arg_mappings =
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);

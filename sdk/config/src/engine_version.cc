@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "dsat/config/json.h"
+#include "values.h"
 
 namespace dsat::config {
 namespace {
@@ -69,6 +70,16 @@ std::vector<std::string> retired_keys(const Json& config) {
   std::vector<std::string> found;
   for (const char* key : kRetired) {
     if (find(config, key) != nullptr) found.emplace_back(key);
+  }
+  return found;
+}
+
+std::vector<std::string> refused_fractions(const Json& config) {
+  std::vector<std::string> found;
+  for (const char* key :
+       {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis", "fp16.min_loss_scale"}) {
+    const Json* value = find(config, key);
+    if (value != nullptr && value->is_number_float() && !as_integer(*value)) found.emplace_back(key);
   }
   return found;
 }

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "dsat/config/engine_version.h"
 #include "dsat/config/json.h"
 
 namespace dsat::host {
@@ -49,6 +50,11 @@ TEST(TrialConfig, EveryStepIsPrintedWhateverTheFileSays) {
     EXPECT_EQ(config["log_level"], "info") << text;
   }
   EXPECT_EQ(trial_config(spec({{"log_level", "debug"}}), "/t/3", {})["log_level"], "debug") << "it prints more";
+}
+
+TEST(TrialConfig, NoKeyIsAddedThatTheNewestDeepSpeedRefuses) {
+  const Json config = trial_config(spec(Json::parse(R"({"fp16": {"enabled": true}})")), "/t/3", {});
+  EXPECT_THAT(config::retired_keys(config), ::testing::IsEmpty());
 }
 
 TEST(TrialConfig, ACurriculumHasItsFullDifficulty) {

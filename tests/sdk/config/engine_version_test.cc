@@ -38,5 +38,11 @@ TEST(EngineVersions, RetiredKeysAreNamedEvenWhereTheyAreOff) {
   EXPECT_THAT(retired_keys(parse(R"({"data_efficiency": {"curriculum_learning": {}}})", "c")), IsEmpty());
 }
 
+TEST(EngineVersions, AFractionIsNamedWhereNewerVersionsWantAWholeNumber) {
+  EXPECT_THAT(
+      refused_fractions(parse(R"({"fp16": {"min_loss_scale": 0.5, "hysteresis": 2.0, "loss_scale": 0.5}})", "c")),
+      ElementsAre("fp16.min_loss_scale"));
+}
+
 }  // namespace
 }  // namespace dsat::config
