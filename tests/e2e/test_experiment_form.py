@@ -70,10 +70,10 @@ class TheCommandLineOfTheDocuments(ExperimentTest):
         self.assertEqual(hparams["deepspeed_config"], str(run_dir / "trials" / str(trial["id"]) / "ds_config.json"))
         overwrites = dict(hparams["overwrite_deepspeed_args"])
         self.assertTrue(overwrites.pop("autotuning")["enabled"])
-        self.assertEqual(overwrites.pop("log_level"), "info")  # so that a trial prints its steps
-        # A trial begins at a low loss scale; what is handed back has the user's own.
+        self.assertEqual(overwrites.pop("log_level"), "info")
+        # A trial prints its steps and begins at a low loss scale; what is handed back has the user's own.
         fp16 = {**trial["config"]["fp16"], "initial_scale_power": 8}
-        self.assertEqual(overwrites, {**trial["config"], "fp16": fp16})
+        self.assertEqual(overwrites, {**trial["config"], "fp16": fp16, "steps_per_print": 1})
         self.assertEqual(self.read_json(run_dir, "best_hparams.json")["overwrite_deepspeed_args"],
                          self.read_json(run_dir, "best_ds_config.json"))
 

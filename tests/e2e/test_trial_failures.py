@@ -201,8 +201,10 @@ class TrialFailures(HostTest):
         self.assertIn("CUDA out of memory", result.stderr)
 
     def test_a_script_that_goes_on_after_a_shortage_is_not_handed_back(self):
-        result, study = self.run_misbehaving("recover_oom", options=["--searcher", "random", "--max-trials", 16])
+        result = self.run_host(["--output-dir", "out", "--max-trials", 16, "--searcher", "random"],
+                               self.command("--misbehave", "recover_oom"))
         self.assert_ok(result)
+        study = self.show(self.dir / "out")
         warned = {int(number) for number in re.findall(r"trial (\d+): memory ran out, the script went on",
                                                        result.stdout + result.stderr)}
         fastest = max((t for t in study["trials"] if t["metrics"] and "throughput" in t["metrics"]),

@@ -100,8 +100,9 @@ OomNumbers read_oom_numbers(const std::string& message) {
 bool asks_for_the_impossible(const std::string& message) {
   if (message.find("more than 1EB") != std::string::npos) return true;
   static const RE2 request(R"([Tt]ried to allocate ([\d.]+) ?((?:[KMGT]i?)?B)\b)", RE2::Latin1);
+  constexpr size_t kLongest = 15;  // a longer row of digits is no number at all
   std::string number, unit;
-  return RE2::PartialMatch(message, request, &number, &unit) && !bytes_of(number, unit);
+  return RE2::PartialMatch(message, request, &number, &unit) && number.size() <= kLongest && !bytes_of(number, unit);
 }
 
 bool is_refused_in_plenty(const OomNumbers& numbers) {

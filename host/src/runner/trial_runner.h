@@ -63,7 +63,7 @@ class TrialRunner : public Runner {
     bool start_is_known = false, start_reported = false;
     bool ending = false;           // it is being ended
     bool is_silence_read = false;  // its logs were read since its last progress
-    bool ran_short = false;        // they said that memory ran out
+    bool ran_short = false;        // they report that memory ran out
     uint64_t progress = 0;
     Loop::Clock::time_point last_progress;
     std::vector<uint64_t> timers;

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kTrials = 40;
+constexpr int kTrials = 30;
 
 // The value of a key; null: it is not given.
 Json at(const Json& config, const std::string& key) {
