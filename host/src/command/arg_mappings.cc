@@ -41,7 +41,7 @@ void put(ArgMappings& mappings, const std::string& key, const std::string& flag)
 // DeepSpeed appends a name without dashes to the command, where no argument parser would find it.
 std::string with_dashes(const std::string& flag, const std::string& where, const std::string& key,
                         std::vector<std::string>& notices) {
-  if (flag[0] == '-') return flag;
+  if (flag[0] == '-' || is_word_name(flag)) return flag;
   notices.push_back(fmt::format("{}: '{}' is mapped to '{}': read as the flag --{}", where, key, flag, flag));
   return "--" + flag;
 }
@@ -54,7 +54,8 @@ ArgMappings read_section(const Json& section, const std::string& where, std::vec
   }
   for (const auto& [key, value] : section.items()) {
     const std::string flag = value.is_string() ? trimmed(value.get<std::string>()) : "";
-    if (flag.empty() || flag == "-" || flag == "--" || flag.find_first_of(" \t\r\n=") != std::string::npos) {
+    if (flag.empty() || flag == "-" || flag == "--" || flag.find_first_of(" \t\r\n") != std::string::npos ||
+        (flag.find('=') != std::string::npos && !is_word_name(flag))) {
       throw Error(fmt::format(R"({}: '{}' is mapped to {}: name a flag of the command, such as "--batch_size")", where,
                               key, value.dump()));
     }
@@ -165,7 +166,7 @@ void check_mapped_flags(const Argv& command, const ArgMappings& mappings, const 
   for (const auto& [key, flag] : mappings) {
     const ValueKind kind = kind_of_key(key, user_config, space);
     if (kind == ValueKind::none) continue;
-    for (const FlagUse& use : find_flag_in_any_spelling(command, flag)) {
+    for (const FlagUse& use : find_mapped(command, flag)) {
       if (use.flag == use.value || use.value >= command.size()) continue;
       const std::string word = use.read(command);
       const char* wanted = wanted_instead_of(word, kind);

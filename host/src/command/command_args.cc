@@ -59,4 +59,23 @@ std::vector<FlagUse> find_flag(const Argv& argv, const std::string& name) {
   return find_all(argv, std::array<std::string_view, 1>{name});
 }
 
+bool is_word_name(const std::string& flag) { return flag.size() > 1 && flag[0] != '-' && flag.back() == '='; }
+
+std::vector<FlagUse> find_mapped(const Argv& argv, const std::string& flag) {
+  if (!is_word_name(flag)) return find_flag_in_any_spelling(argv, flag);
+  std::vector<FlagUse> uses;
+  for (size_t i = 0; i < argv.size(); ++i) {
+    const size_t begin = std::min({argv[i].find_first_not_of('+'), argv[i].size(), size_t{2}});
+    if (argv[i].compare(begin, flag.size(), flag) == 0) uses.push_back({i, i, begin + flag.size()});
+  }
+  return uses;
+}
+
+bool is_yaml_name(const std::string& word) {
+  const auto ends_in = [&](std::string_view ending) {
+    return word.size() > ending.size() && word.compare(word.size() - ending.size(), ending.size(), ending) == 0;
+  };
+  return ends_in(".yaml") || ends_in(".yml");
+}
+
 }  // namespace dsat::host

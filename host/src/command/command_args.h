@@ -31,6 +31,13 @@ std::string with_underscores(std::string flag);
 // Returns the uses of a flag, written with dashes or with underscores.
 std::vector<FlagUse> find_flag_in_any_spelling(const Argv& argv, const std::string& name);
 
+// Returns the uses of a mapping's flag: of --FLAG in any spelling or, if it ends in "=", of words as OmegaConf and
+// Hydra take them: NAME=value, +NAME=value, ++NAME=value.
+std::vector<FlagUse> find_mapped(const Argv& argv, const std::string& flag);
+bool is_word_name(const std::string& flag);  // NAME=
+
+bool is_yaml_name(const std::string& word);  // ends in .yaml or .yml
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_COMMAND_COMMAND_ARGS_H_

@@ -6,6 +6,7 @@
 
 #include "command/command_template.h"
 #include "command/environment_use.h"
+#include "command/own_launchers.h"
 #include "command/wrappers.h"
 #include "dsat/base/numbers.h"
 #include "dsat/config/world.h"
@@ -276,10 +277,13 @@ std::string CommandTemplate::multinode_launcher() const { return host::multinode
 
 std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const {
   std::vector<CommandFile> files;
-  std::vector<std::pair<std::string, std::string>> values{{"deepspeed_config_file", trial.config_file.string()}};
-  if (trial.allocation_nodes > 1) values.emplace_back(kMultinodeLauncher, kStandardLauncher);
-  const auto settings = changed_settings(accelerate_settings_, values);
+  SettingsChanges changes = changes_for_file(accelerate_settings_, trial.config_file, accelerate_config_);
+  if (trial.allocation_nodes > 1 && accelerate_settings_.section.contains(kMultinodeLauncher)) {
+    changes.emplace_back(fmt::format("deepspeed_config.{}", kMultinodeLauncher), kStandardLauncher);
+  }
+  const auto settings = changed_settings(accelerate_settings_, changes);
   if (settings) files.push_back({"--config_file", kAccelerateFile, *settings});
+  add_training_yaml(trial.config, trial.config_file, kTrainFile, files);
   // In an allocation the job's script writes the hostfile.
   if (takes_whole_hostfile() && !trial.hostfile.empty() && trial.allocation_nodes == 0) {
     files.push_back({"--hostfile", kHostfile, hostfile_of(trial.slots)});
@@ -287,11 +291,18 @@ std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const
   return files;
 }
 
-std::vector<CommandFile> CommandTemplate::best_files(const fs::path& config_file,
+void CommandTemplate::add_training_yaml(const Json& config, const fs::path& config_file, const char* name,
+                                        std::vector<CommandFile>& files) const {
+  if (training_yaml_) files.push_back({"", name, with_configuration(*training_yaml_, config, config_file)});
+}
+
+std::vector<CommandFile> CommandTemplate::best_files(const Json& config, const fs::path& config_file,
                                                      const std::optional<Size>& size) const {
   std::vector<CommandFile> files;
-  const auto settings = changed_settings(accelerate_settings_, {{"deepspeed_config_file", config_file.string()}});
+  const auto settings =
+      changed_settings(accelerate_settings_, changes_for_file(accelerate_settings_, config_file, accelerate_config_));
   if (settings) files.push_back({"--config_file", kBestAccelerateFile, *settings});
+  add_training_yaml(config, config_file, kBestTrainFile, files);
   if (takes_whole_hostfile() && size && !size->hostfile.empty()) {
     files.push_back({"--hostfile", kBestHostfile, hostfile_of(size->slots)});
   }
@@ -308,7 +319,9 @@ Argv CommandTemplate::no_hostfile() const {
 
 void CommandTemplate::name_files(Argv& argv, const std::vector<CommandFile>& files, const fs::path& folder) {
   for (const CommandFile& file : files) {
-    argv = replaced(argv, find_launcher(argv), {"--config_file", "--config-file", "--hostfile", "-H"},
+    if (file.option.empty()) continue;
+    argv = replaced(argv, find_launcher(argv),
+                    {"--config_file", "--config-file", "--accelerate_config", "--hostfile", "-H"},
                     {file.option, (folder / file.name).string()});
   }
 }
@@ -323,10 +336,12 @@ void CommandTemplate::apply_launcher(Argv& argv, const TrialContext& trial) cons
       argv = with_rank_logs(for_torchrun(argv, launcher_, trial), trial);
       break;
     case Launcher::accelerate:
-      argv = with_rank_logs(for_accelerate(argv, launcher_, trial), trial);
+      name_config_of_accelerate(argv, trial.config_file);
+      argv = with_rank_logs(for_accelerate(argv, find_launcher(argv), trial), trial);
       name_files(argv, files(trial), trial.trial_dir);
       break;
     case Launcher::none:
+      apply_torchrun_variables(argv, trial.port, request_.environment);
       break;
   }
   const auto count = count_of(trial);

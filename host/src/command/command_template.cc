@@ -10,9 +10,15 @@
 #include "base/guarded.h"
 #include "command/environment_use.h"
 #include "command/hugging_face.h"
+#include "command/own_launchers.h"
+#include "command/presets.h"
 #include "command/refused_forms.h"
+#include "dsat/base/numbers.h"
+#include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/rules.h"
 #include "dsat/host/study.h"
+#include "variables/injection.h"
 
 namespace dsat::host {
 
@@ -20,6 +26,8 @@ namespace {
 
 constexpr std::string_view kConfigPlaceholder = "{ds_config}";
 constexpr std::string_view kFolderPlaceholder = "{trial_dir}";
+constexpr std::pair<std::string_view, const char*> kValuePlaceholders[] = {
+    {"{micro_batch}", config::kMicroBatchKey}, {"{accumulation}", config::kAccumulationKey}};
 
 bool has_placeholder(const std::string& text) {
   return text.find(kConfigPlaceholder) != std::string::npos || text.find(kFolderPlaceholder) != std::string::npos;
@@ -28,6 +36,16 @@ bool has_placeholder(const std::string& text) {
 void replace_all(std::string& text, std::string_view what, const std::string& with) {
   for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + with.size())) {
     text.replace(at, what.size(), with);
+  }
+}
+
+void fill_placeholders(std::string& token, const Json& config, const std::filesystem::path& config_file,
+                       const std::filesystem::path& trial_dir) {
+  replace_all(token, kConfigPlaceholder, config_file.string());
+  replace_all(token, kFolderPlaceholder, trial_dir.string());
+  replace_all(token, "{stage}", fmt::to_string(config::zero_stage(config)));
+  for (const auto& [placeholder, key] : kValuePlaceholders) {
+    if (const auto value = as_argument(config::find(config, key))) replace_all(token, placeholder, *value);
   }
 }
 
@@ -76,10 +94,12 @@ CommandTemplate::CommandTemplate(CommandRequest request) : request_(std::move(re
   or_throw(find_program(argv[0], request_.cwd, request_.environment));
   launcher_ = find_launcher(argv);
   refuse_forms(argv, launcher_);
-  accelerate_settings_ = read_accelerate_settings(argv, launcher_, request_.cwd, request_.environment);
-  best_files("ds_config.json");  // throws if a trial's files cannot be made
+  training_yaml_ = find_training_yaml(argv, launcher_, request_.cwd);
+  accelerate_settings_ = read_accelerate_settings(argv, launcher_, request_.cwd, request_.environment,
+                                                  training_yaml_ ? training_yaml_->text_at("accelerate_config") : "");
   find_config();
-  trainer_ = find_trainer(argv, launcher_.end, deepspeed_takes_file());
+  best_files(Json::object(), "ds_config.json");  // throws if a trial's files cannot be made
+  trainer_ = kind_of_trainer();
   for (const FlagUse& use : batch_flags(argv)) {
     if (use.value >= argv.size()) refuse_missing_value(argv);
   }
@@ -104,6 +124,40 @@ bool CommandTemplate::names_config_by(std::string_view variable) const {
   return config_use_ && request_.argv[config_use_->flag].rfind(std::string(variable) + "=", 0) == 0;
 }
 
+Trainer CommandTemplate::kind_of_trainer() const {
+  const Argv& argv = request_.argv;
+  const Trainer by_flags = find_trainer(argv, launcher_.script(), deepspeed_takes_file());
+  // What the flags do not say, the file does.
+  if (training_yaml_) return batch_flags(argv).empty() ? Trainer::other : Trainer::batch_flags;
+  if (find_framework(argv) == Framework::swift) return Trainer::hugging_face;
+  const bool gets_numbers = accelerate_config_ != AccelerateConfig::none;  // the Trainer compares its own with them
+  return gets_numbers && runs_trainer(argv, launcher_.script(), request_.cwd) ? Trainer::hugging_face : by_flags;
+}
+
+std::optional<int> CommandTemplate::slots_per_trial() const {
+  const Argv& argv = request_.argv;
+  if (const auto count = command_slots(argv, launcher_)) return count;
+  // trl takes accelerate's arguments out of its file, too.
+  const auto of_yaml =
+      launcher_.mixed && training_yaml_ ? parse_count(training_yaml_->text_at("num_processes")) : std::nullopt;
+  if (of_yaml && *of_yaml > 0) return of_yaml;
+  if (accelerate_settings_.num_processes) return accelerate_settings_.num_processes;
+  return processes_by_variables(argv, request_.environment);
+}
+
+Json CommandTemplate::with_own_batch(Json config) const {
+  if (training_yaml_) return host::with_own_batch(*training_yaml_, request_.argv, std::move(config));
+  const bool is_default = trainer_ == Trainer::hugging_face && find_framework(request_.argv) != Framework::swift;
+  return is_default ? with_default_batch(request_.argv, std::move(config)) : config;
+}
+
+std::string CommandTemplate::precision() const {
+  std::string precision = precision_of_flags(request_.argv);
+  if (precision.empty() && training_yaml_) precision = precision_of(*training_yaml_);
+  if (precision.empty()) precision = precision_of(request_.argv, launcher_, accelerate_settings_);
+  return precision == "fp8" ? "bf16" : precision;
+}
+
 std::string CommandTemplate::own_visibility() const {
   const std::string own = host::own_visibility(request_.argv, launcher_);
   if (!own.empty()) return own;
@@ -113,7 +167,7 @@ std::string CommandTemplate::own_visibility() const {
 void CommandTemplate::map_arguments(std::vector<std::pair<std::string, std::string>> mappings) {
   const Argv& argv = request_.argv;
   for (const auto& [key, flag] : mappings) {
-    const std::vector<FlagUse> uses = find_flag_in_any_spelling(argv, flag);
+    const std::vector<FlagUse> uses = find_mapped(argv, flag);
     if (!uses.empty() && uses.back().value >= argv.size()) refuse_missing_value(argv);
     if (!uses.empty() || (trainer_ != Trainer::other && is_batch_flag(flag))) continue;
     throw Error(
@@ -160,16 +214,84 @@ void CommandTemplate::find_config() {
   if (request_.config_by_environment) return take_given_config();
   // This is checked even if an argument names the file, because the script may read only the variable.
   config_by_variable_ = reads_config_variable(argv, request_.cwd);
+  if (!config_use_) find_word_of_config();
   if (config_use_) return take_config_of_command();
-  const std::string& named = accelerate_settings_.deepspeed_config_file;
-  if (!request_.ds_config && named.empty()) refuse_no_config();
-  if (!config_by_variable_ && named.empty() && std::none_of(argv.begin(), argv.end(), has_placeholder)) {
+  if (find_config_of_yaml() || find_config_of_accelerate()) return;
+  if (request_.inject) return take_given_config();
+  if (!request_.ds_config) refuse_no_config();
+  if (!config_by_variable_ && std::none_of(argv.begin(), argv.end(), has_placeholder)) {
     throw Error(fmt::format(
         "--ds-config {}: the command does not use it: put {{ds_config}} (or {{trial_dir}}) where the command takes "
         "the file, or read the environment's {} in the script that the command names",
         request_.ds_config->string(), kConfigVariable));
   }
-  config_file_ = request_.cwd / request_.ds_config.value_or(named);
+  config_file_ = request_.cwd / *request_.ds_config;
+}
+
+// Words without a file's name: a preset of the framework, and `deepspeed=FILE` behind a training YAML.
+void CommandTemplate::find_word_of_config() {
+  const Argv& argv = request_.argv;
+  for (const FlagUse& use : find_flag(argv, {"--deepspeed"})) {
+    const std::string value = use.value < argv.size() ? use.read(argv) : "";
+    const bool is_name = !value.empty() && value[0] != '-' && !has_placeholder(value);
+    if (is_name && find_preset(argv, value, "--deepspeed", request_.cwd, request_.environment)) config_use_ = use;
+  }
+  if (!training_yaml_ || config_use_) return;
+  for (const FlagUse& use : find_mapped(argv, "deepspeed=")) config_use_ = use;
+}
+
+// --ds-config may name another base than the command.
+void CommandTemplate::take_place(const std::filesystem::path& own, Json in_place) {
+  const std::optional<std::filesystem::path>& given = request_.ds_config;
+  const bool is_own = !given || given->empty() || same_file(request_.cwd / *given, own);
+  config_file_ = is_own ? own : request_.cwd / *given;
+  if (is_own) config_in_place_ = std::move(in_place);
+}
+
+bool CommandTemplate::find_config_of_yaml() {
+  if (!training_yaml_ || !training_yaml_->has_configuration()) return false;
+  const TrainingYaml& yaml = *training_yaml_;
+  if (yaml.config.is_object()) {
+    take_place(yaml.file, yaml.config);
+  } else {
+    take_place(existing_config(yaml.config_name, yaml.config_place + ": deepspeed:"), nullptr);
+  }
+  if (starts_deepspeed(request_.argv, launcher_, accelerate_settings_)) refuse_fields_beside_file(accelerate_settings_);
+  return true;
+}
+
+bool CommandTemplate::find_config_of_accelerate() {
+  const AccelerateSettings& settings = accelerate_settings_;
+  if (!settings.problem.empty()) throw Error(settings.problem);
+  if (auto built = config_of_fields(request_.argv, launcher_, settings)) {
+    accelerate_config_ = AccelerateConfig::fields;
+    take_place(settings.file, std::move(*built));
+    return true;
+  }
+  if (settings.deepspeed_config_file.empty()) return false;
+  require_deepspeed_of_accelerate();
+  take_place(request_.cwd / settings.deepspeed_config_file, nullptr);
+  return true;
+}
+
+// The configuration goes to accelerate, which must start DeepSpeed with it.
+void CommandTemplate::require_deepspeed_of_accelerate() {
+  if (!accelerate_settings_.problem.empty()) throw Error(accelerate_settings_.problem);
+  if (!starts_deepspeed(request_.argv, launcher_, accelerate_settings_)) {
+    throw Error(why_no_deepspeed(accelerate_settings_));
+  }
+  config_of_fields(request_.argv, launcher_, accelerate_settings_);  // throws for fields beside the file
+  accelerate_config_ = AccelerateConfig::file;
+}
+
+// Returns the file of a name, which may be a framework's preset. Throws Error if there is none.
+std::filesystem::path CommandTemplate::existing_config(const std::string& name, const std::string& where) const {
+  std::error_code error;
+  if (std::filesystem::exists(request_.cwd / name, error)) return request_.cwd / name;
+  if (!ends_in_json(name)) {
+    if (const auto preset = find_preset(request_.argv, name, where, request_.cwd, request_.environment)) return *preset;
+  }
+  throw Error(fmt::format("{} {}: no such file in {}", where, name, request_.cwd.string()));
 }
 
 void CommandTemplate::refuse_no_config() const {
@@ -180,8 +302,17 @@ void CommandTemplate::refuse_no_config() const {
     throw Error(fmt::format("the command names its configuration {} {}, and give --ds-config {}", hidden->file, place,
                             hidden->file));
   }
+  const std::string missing = missing_yaml(request_.argv, launcher_, request_.cwd);
+  if (!missing.empty()) throw Error(fmt::format("no file '{}' in {}", missing, request_.cwd.string()));
+  if (training_yaml_) {
+    throw Error(fmt::format("{} names no DeepSpeed configuration: add `deepspeed: FILE.json` to it",
+                            training_yaml_->file.string()));
+  }
+  const AccelerateSettings& settings = accelerate_settings_;
+  const bool is_other = !settings.distributed_type.empty() && settings.distributed_type != "DEEPSPEED";
+  if (is_other) throw Error(why_no_deepspeed(settings));
   std::string flag = "--deepspeed_config FILE to it";
-  if (launcher_.kind == Launcher::accelerate) flag = "--deepspeed_config_file FILE before the script";
+  if (launcher_.kind == Launcher::accelerate) flag = "--use_deepspeed --deepspeed_config_file FILE before the script";
   throw Error(fmt::format(
       "the command names no DeepSpeed configuration: add {}, or give --ds-config FILE and put {{ds_config}} "
       "where the command takes it or read DSAT_DS_CONFIG in the script",
@@ -194,6 +325,20 @@ void CommandTemplate::take_config_of_command() {
     throw Error(fmt::format("{} is empty: give it the configuration file", request_.argv[config_use_->flag]));
   }
   config_file_ = request_.cwd / value;
+  std::error_code error;
+  if (!ends_in_json(value) && !std::filesystem::exists(config_file_, error)) {
+    const std::string& flag = request_.argv[config_use_->flag];
+    const auto preset =
+        find_preset(request_.argv, value, flag.substr(0, flag.find('=')), request_.cwd, request_.environment);
+    config_file_ = preset.value_or(config_file_);
+  }
+  if (is_flag_of_accelerate(*config_use_)) {
+    // With a flag of its own the script starts DeepSpeed itself.
+    const bool is_only = further_uses_.empty();
+    if (is_only || starts_deepspeed(request_.argv, launcher_, accelerate_settings_)) require_deepspeed_of_accelerate();
+  } else if (deepspeed_takes_file() && starts_deepspeed(request_.argv, launcher_, accelerate_settings_)) {
+    refuse_fields_beside_file(accelerate_settings_);
+  }
   if (!request_.ds_config || same_file(request_.cwd / *request_.ds_config, config_file_)) return;
   throw Error(
       fmt::format("two configurations: --ds-config {} and {} in the command: keep one (the command may say "
@@ -206,17 +351,18 @@ void CommandTemplate::take_given_config() {
 }
 
 void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
-                                   const std::filesystem::path& trial_dir) const {
-  for (std::string& token : argv) {
-    replace_all(token, kConfigPlaceholder, config_file.string());
-    replace_all(token, kFolderPlaceholder, trial_dir.string());
+                                   const std::filesystem::path& trial_dir, const char* train_file) const {
+  if (training_yaml_) {
+    training_yaml_->use.write(argv, (trial_dir / train_file).string());
+    follow_in_words(argv, *training_yaml_, config, config_file);
   }
+  for (std::string& token : argv) fill_placeholders(token, config, config_file, trial_dir);
   if (config_use_) config_use_->write(argv, config_file.string());
   for (const FlagUse& use : further_uses_) use.write(argv, config_file.string());
 
-  follow_configuration(argv, launcher_.end, trainer_, config, request_.arg_mappings);
+  follow_configuration(argv, launcher_.script(), trainer_, config, request_.arg_mappings);
   for (const auto& [key, flag] : request_.arg_mappings) {
-    for (const FlagUse& use : find_flag_in_any_spelling(argv, flag)) {
+    for (const FlagUse& use : find_mapped(argv, flag)) {
       if (const auto value = as_argument(config::find(config, key), use.read(argv))) use.write(argv, *value);
     }
   }
@@ -224,7 +370,7 @@ void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::fi
 
 Argv CommandTemplate::render(const TrialContext& trial) const {
   Argv argv = request_.argv;
-  apply_config(argv, trial.config, trial.config_file, trial.trial_dir);
+  apply_config(argv, trial.config, trial.config_file, trial.trial_dir, kTrainFile);
   apply_launcher(argv, trial);
   return argv;
 }
@@ -234,12 +380,31 @@ Argv CommandTemplate::render_best(const Json& config, const std::filesystem::pat
   Argv argv = request_.argv;
   // In a trial's folder the configuration has another name.
   for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
-  apply_config(argv, config, config_file, config_file.parent_path());
+  const std::filesystem::path folder = config_file.parent_path();
+  apply_config(argv, config, config_file, folder, kBestTrainFile);
   if (size) apply_size(argv, *size);
-  name_files(argv, best_files(config_file, size), config_file.parent_path());
-  if (config_by_variable_)
+  name_config_of_accelerate(argv, config_file);
+  name_files(argv, best_files(config, config_file, size), folder);
+  apply_torchrun_variables(argv, 0, request_.environment);
+  if (config_by_variable_) {
     argv.insert(argv.begin(), {"env", fmt::format("{}={}", kConfigVariable, config_file.string())});
+  }
+  if (request_.inject) argv = with_injection(argv, config_file, folder / kHookFolder, request_.environment);
   return argv;
+}
+
+// The configuration that a training YAML or accelerate's settings name. A file that cannot be read is reported later.
+static std::optional<std::filesystem::path> config_of_files(const Argv& command, const LauncherUse& launcher,
+                                                            const std::filesystem::path& cwd) try {
+  const auto yaml = find_training_yaml(command, launcher, cwd);
+  if (yaml && yaml->has_configuration()) {
+    return yaml->config_name.empty() ? std::nullopt : std::optional(cwd / yaml->config_name);
+  }
+  const std::string named =
+      read_accelerate_settings(command, launcher, cwd, current_environment()).deepspeed_config_file;
+  return named.empty() ? std::nullopt : std::optional(cwd / named);
+} catch (const Error&) {
+  return std::nullopt;
 }
 
 std::optional<std::filesystem::path> config_file_of(const std::vector<std::string>& command,
@@ -247,11 +412,7 @@ std::optional<std::filesystem::path> config_file_of(const std::vector<std::strin
   if (command.empty()) return std::nullopt;
   const LauncherUse launcher = find_launcher(command);
   const std::vector<FlagUse> uses = flags_with_config(command, launcher, cwd);
-  if (uses.empty()) {
-    const std::string named =
-        read_accelerate_settings(command, launcher, cwd, current_environment()).deepspeed_config_file;
-    return named.empty() ? std::nullopt : std::optional(cwd / named);
-  }
+  if (uses.empty()) return config_of_files(command, launcher, cwd);
   for (const FlagUse& use : uses) {
     if (use.value >= command.size() || has_placeholder(use.read(command))) return std::nullopt;
     if (!same_file(cwd / uses[0].read(command), cwd / use.read(command))) return std::nullopt;

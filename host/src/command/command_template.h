@@ -11,12 +11,14 @@
 #include <utility>
 #include <vector>
 
+#include "command/accelerate_fields.h"
 #include "command/accelerate_settings.h"
 #include "command/command_args.h"
 #include "command/environment_use.h"
 #include "command/hidden_launcher.h"
 #include "command/hugging_face.h"
 #include "command/launchers.h"
+#include "command/training_yaml.h"
 #include "dsat/error.h"
 #include "dsat/host/environment.h"
 #include "slots/slots.h"
@@ -37,6 +39,8 @@ struct CommandRequest {
   // names another.
   bool config_by_environment = false;
   std::filesystem::path default_hostfile = kDefaultHostfile;
+  // The hook in the script's processes merges the configuration over the script's own (docs/launchers.md).
+  bool inject = false;
 };
 
 // Files for accelerate and deepspeed: in a trial's folder, and in the study's folder for the best command.
@@ -62,7 +66,8 @@ struct TrialContext {
   bool size_is_ours = false;       // the command does not give the size, so the size is written into it
 };
 
-// A file in a trial's folder, or in the study's for the best command, with the command's option that names it.
+// A file in a trial's folder, or in the study's for the best command, with the launcher's option that names it; empty:
+// a word of the command does.
 struct CommandFile {
   std::string option, name, text;
 };
@@ -81,12 +86,15 @@ class CommandTemplate {
   const Argv& argv() const { return request_.argv; }
   // The user's configuration file; absolute; empty: there is none. It may be unreadable.
   const std::filesystem::path& config_file() const { return config_file_; }
+  // The configuration that a file of another kind holds, config_file(); null: config_file() is the configuration.
+  const Json& config_in_place() const { return config_in_place_; }
+  // Fills in the batch sizes that the configuration leaves to a training YAML, or to the Trainer's default.
+  Json with_own_batch(Json config) const;
+  // "bf16" or "fp16" by flags or files of the command; empty: neither.
+  std::string precision() const;
   Launcher launcher() const { return launcher_.kind; }
   // The number of processes in the command or in accelerate's settings file; nullopt: there is none.
-  std::optional<int> slots_per_trial() const {
-    const std::optional<int> count = command_slots(request_.argv, launcher_);
-    return count ? count : accelerate_settings_.num_processes;
-  }
+  std::optional<int> slots_per_trial() const;
   // Whether trials get a number of processes that the command does not have. The best command then gets it too.
   bool gets_a_count(Backend backend) const;
   // Whether the launcher starts one process, since the command does not say how many: torchrun does.
@@ -123,7 +131,7 @@ class CommandTemplate {
   // script that takes --deepspeed FILE may have a Trainer with its arguments in a file.
   bool may_fill_in_auto() const {
     return trainer_ != Trainer::other || launcher_.kind == Launcher::accelerate || deepspeed_takes_file() ||
-           names_config_by(kAccelerateVariable) || !request_.arg_mappings.empty();
+           names_config_by(kAccelerateVariable) || training_yaml_ || request_.inject || !request_.arg_mappings.empty();
   }
 
   Argv render(const TrialContext& trial) const;
@@ -141,7 +149,7 @@ class CommandTemplate {
   Argv render_best(const Json& config, const std::filesystem::path& config_file,
                    const std::optional<Size>& size = std::nullopt) const;
   // Returns the files that the best command needs besides the configuration.
-  std::vector<CommandFile> best_files(const std::filesystem::path& config_file,
+  std::vector<CommandFile> best_files(const Json& config, const std::filesystem::path& config_file,
                                       const std::optional<Size>& size = std::nullopt) const;
 
   // Notes what the configuration of the command shows of it: "auto" batch sizes are the Trainer's.
@@ -153,14 +161,30 @@ class CommandTemplate {
  private:
   std::vector<FlagUse> config_flags() const;
   void find_config();
+  void find_word_of_config();
+  bool find_config_of_yaml();
+  bool find_config_of_accelerate();
+  void require_deepspeed_of_accelerate();
+  void take_place(const std::filesystem::path& own, Json in_place);
+  std::filesystem::path existing_config(const std::string& name, const std::string& where) const;
+  bool is_flag_of_accelerate(const FlagUse& use) const {
+    return launcher_.kind == Launcher::accelerate &&
+           with_underscores(request_.argv[use.flag]).rfind("--deepspeed_config_file", 0) == 0;
+  }
+  Trainer kind_of_trainer() const;
   void take_config_of_command();
   void take_given_config();
   [[noreturn]] void refuse_no_config() const;
   bool deepspeed_takes_file() const;
   bool names_config_by(std::string_view variable) const;
   void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
-                    const std::filesystem::path& trial_dir) const;
+                    const std::filesystem::path& trial_dir, const char* train_file) const;
+  void add_training_yaml(const Json& config, const std::filesystem::path& config_file, const char* name,
+                         std::vector<CommandFile>& files) const;
   void apply_launcher(Argv& argv, const TrialContext& trial) const;
+  void name_config_of_accelerate(Argv& argv, const std::filesystem::path& config_file) const {
+    argv = with_config_file(argv, launcher_, accelerate_settings_, config_file, accelerate_config_);
+  }
   bool keeps_its_count(int total) const;
   void apply_size(Argv& argv, const Size& size) const;
   Argv no_hostfile() const;
@@ -172,7 +196,10 @@ class CommandTemplate {
   std::vector<FlagUse> further_uses_;  // for the same file: accelerate's flag and the Trainer's
   bool config_by_variable_ = false;    // the script reads DSAT_DS_CONFIG
   LauncherUse launcher_;
+  std::optional<TrainingYaml> training_yaml_;
   AccelerateSettings accelerate_settings_;
+  AccelerateConfig accelerate_config_ = AccelerateConfig::none;
+  Json config_in_place_;
   Trainer trainer_ = Trainer::other;
 };
 

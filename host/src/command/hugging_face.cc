@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <system_error>
 
 #include "command/launchers.h"
+#include "command/own_launchers.h"
+#include "dsat/base/files.h"
 #include "dsat/base/numbers.h"
 #include "dsat/config/json.h"
 
@@ -88,6 +91,21 @@ Trainer find_trainer(const Argv& argv, size_t script, bool deepspeed_takes_file)
   return Trainer::other;
 }
 
+bool runs_trainer(const Argv& argv, size_t script, const std::filesystem::path& cwd) {
+  constexpr size_t kLargestScript = size_t{4} << 20;
+  if (find_framework(argv) == Framework::trl) return true;
+  std::error_code error;
+  if (script >= argv.size() || !std::filesystem::is_regular_file(cwd / argv[script], error)) {
+    const bool takes_file = true;  // its configuration is accelerate's
+    return find_trainer(argv, script, takes_file) == Trainer::hugging_face;
+  }
+  const std::string text = try_read_file(cwd / argv[script], kLargestScript).bytes;
+  for (const char* parser : {"HfArgumentParser", "TrlParser", "H4ArgumentParser"}) {
+    if (text.find(parser) != std::string::npos) return true;
+  }
+  return false;
+}
+
 config::GivenBatchSizes with_batch_flags(const Argv& argv, bool hugging_face, const ArgMappings& mappings,
                                          config::GivenBatchSizes given) {
   if (hugging_face) {
@@ -104,13 +122,24 @@ config::GivenBatchSizes with_batch_flags(const Argv& argv, bool hugging_face, co
   }
   const auto complete = [&](const char* wanted, std::optional<int64_t>& size) {
     for (const auto& [key, flag] : mappings) {
-      if (key == wanted && !size) size = flag_number(argv, find_flag_in_any_spelling(argv, flag));
+      if (key == wanted && !size) size = flag_number(argv, find_mapped(argv, flag));
     }
   };
   complete(config::kMicroBatchKey, given.micro_batch);
   complete(config::kAccumulationKey, given.accumulation);
   if (!given.micro_batch || !given.accumulation) complete(config::kTrainBatchKey, given.train_batch);
   return given;
+}
+
+Json with_default_batch(const Argv& argv, Json config) {
+  const Json* micro_batch = config::find(config, config::kMicroBatchKey);
+  const Json* train_batch = config::find(config, config::kTrainBatchKey);
+  const bool is_open = micro_batch != nullptr && *micro_batch == "auto";
+  const bool is_fixed = train_batch != nullptr && train_batch->is_number();
+  if (is_open && !is_fixed && micro_batch_flags(argv).empty()) {
+    config::set(config, config::kMicroBatchKey, kTrainersMicroBatch);
+  }
+  return config;
 }
 
 std::string precision_of_flags(const Argv& argv) {
@@ -158,12 +187,14 @@ void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json
     return std::any_of(mappings.begin(), mappings.end(), [key](const auto& mapping) { return mapping.first == key; });
   };
   const bool has_micro_batch = is_of_script(micro_uses, script);
-  const bool complete = trainer == Trainer::hugging_face && starts_python(argv);
+  const bool is_swift = find_framework(argv) == Framework::swift;
+  const bool complete = trainer == Trainer::hugging_face && (is_swift || starts_python(argv));
   if (!has_micro_batch && complete && micro_batch && !is_mapped(config::kMicroBatchKey)) {
     argv.insert(argv.end(), {kMicroBatchFlag, *micro_batch});
   }
-  if (!is_of_script(accumulation_uses, script) && (complete || has_micro_batch) && accumulation &&
-      *accumulation != "1" && !is_mapped(config::kAccumulationKey)) {
+  // Without the flag swift accumulates to 16 samples.
+  const bool is_needed = accumulation && (*accumulation != "1" || is_swift) && !is_mapped(config::kAccumulationKey);
+  if (!is_of_script(accumulation_uses, script) && (complete || has_micro_batch) && is_needed) {
     argv.insert(argv.end(), {kAccumulationFlag, *accumulation});
   }
 }

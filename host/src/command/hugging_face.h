@@ -1,7 +1,10 @@
 // Hugging Face's Trainer compares its batch sizes with the configuration's and refuses a difference, so both are
-// rewritten together. Its values for "auto" are read from its flags. Threading: pure functions.
+// rewritten together. Its values for "auto" are read from its flags. Threading: pure but for
+// runs_trainer.
 #ifndef DSAT_HOST_COMMAND_HUGGING_FACE_H_
 #define DSAT_HOST_COMMAND_HUGGING_FACE_H_
+
+#include <filesystem>
 
 #include "command/arg_mappings.h"
 #include "command/command_args.h"
@@ -24,6 +27,11 @@ enum class Trainer {
 // it is certain only together with a batch flag or an option that only Hugging Face has.
 Trainer find_trainer(const Argv& argv, size_t script, bool deepspeed_takes_file);
 
+// Whether the program at token `script` takes the Trainer's arguments: trl's commands; a script with Hugging Face's
+// parser, whatever its options; a program that cannot be read, if it has an option that only the Trainer has. A script
+// with a parser of its own does not take the flags, even if it has an --output_dir. Reads the script.
+bool runs_trainer(const Argv& argv, size_t script, const std::filesystem::path& cwd);
+
 // The two batch flags, in any spelling.
 bool is_batch_flag(const std::string& flag);
 std::vector<FlagUse> batch_flags(const Argv& argv);
@@ -33,6 +41,11 @@ std::vector<FlagUse> batch_flags(const Argv& argv);
 // of batch sizes.
 config::GivenBatchSizes with_batch_flags(const Argv& argv, bool hugging_face, const ArgMappings& mappings,
                                          config::GivenBatchSizes given);
+
+// Sets the Trainer's default, 8, for a micro batch that the configuration leaves to its flags ("auto") and no flag
+// gives.
+inline constexpr int64_t kTrainersMicroBatch = 8;
+Json with_default_batch(const Argv& argv, Json config);
 
 // Returns "bf16" or "fp16" by the Trainer's --bf16 and --fp16, or else by accelerate's --mixed_precision; "": none of
 // them.

@@ -9,6 +9,7 @@
 
 #include "command/environment_use.h"
 #include "command/launcher_options.h"
+#include "command/own_launchers.h"
 #include "command/wrappers.h"
 #include "dsat/base/affix.h"
 #include "dsat/base/numbers.h"
@@ -52,7 +53,7 @@ LauncherUse launcher_program(const Argv& argv, size_t i) {
   const std::string_view program = base_name(argv[i]);
   if (const Launcher direct = launcher_named(program); direct != Launcher::none) return {direct, i + 1, i + 1};
   const bool accelerates = program == "accelerate" && i + 1 < argv.size() && argv[i + 1] == "launch";
-  return accelerates ? LauncherUse{Launcher::accelerate, i + 2, i + 2} : LauncherUse{};
+  return accelerates ? LauncherUse{Launcher::accelerate, i + 2, i + 2} : mixed_launcher(argv, i);
 }
 
 // Also recognises a script given to Python, and `python -m MODULE`.
@@ -117,6 +118,7 @@ size_t end_of_launcher_options(const Argv& argv, size_t begin) {
 // Whether the launcher starts a script or a module. A word that only has a launcher's name (`uv run --with deepspeed
 // python`) does not.
 bool starts_script(const Argv& argv, const LauncherUse& use) {
+  if (use.mixed) return true;
   const size_t end = end_of_launcher_options(argv, use.begin);
   if (end < argv.size() && is_python_script(argv[end])) return true;
   return std::any_of(argv.begin() + static_cast<std::ptrdiff_t>(use.begin),
@@ -196,7 +198,7 @@ LauncherUse find_launcher(const Argv& argv) {
   LauncherUse use = program < argv.size() ? launcher_at(argv, program) : LauncherUse{};
   if (wrapped) use.wrapper = first;
   if (use.kind == Launcher::none) use = launcher_behind(argv, program, use.wrapper);
-  if (use.kind != Launcher::none) use.end = end_of_launcher_options(argv, use.begin);
+  if (use.kind != Launcher::none && !use.mixed) use.end = end_of_launcher_options(argv, use.begin);
   return use;
 }
 
@@ -266,6 +268,7 @@ std::optional<FlagUse> slots_flag(const Argv& argv, const LauncherUse& launcher)
       uses = launcher_flags(argv, launcher, {"--num_processes", "--num-processes"});
       break;
     case Launcher::none:
+      if (const auto variable = torchrun_variable(argv, "NPROC_PER_NODE")) return variable;
       if (launcher.wrapper) {
         if (const auto tasks = wrapper_flag(argv, *launcher.wrapper, {"-n", "-np", "--ntasks", "--np"})) return tasks;
       }

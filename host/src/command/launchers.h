@@ -30,6 +30,8 @@ struct LauncherUse {
   size_t begin = 0;                 // first token after the launcher
   size_t end = 0;                   // the script, the module, or argv.size()
   std::optional<size_t> wrapper{};  // srun, mpirun or mpiexec around the launcher, or around a script without one
+  bool mixed = false;               // the script's arguments stand between the launcher's own (own_launchers.h)
+  size_t script() const { return mixed ? begin : end; }  // the first token that may be an argument of the script
 };
 LauncherUse find_launcher(const Argv& argv);
 

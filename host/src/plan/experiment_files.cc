@@ -2,9 +2,9 @@
 // dsat-launch.
 #include "plan/experiment_files.h"
 
-#include "command/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "runner/python_package.h"
+#include "variables/hyperparameters.h"
 
 namespace dsat::host {
 

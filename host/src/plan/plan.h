@@ -44,6 +44,7 @@ struct Plan : StudyLimits,
   Json space_file;                    // or null
   std::string space_name;             // for messages while the options are checked; empty in a resumed plan
   bool hugging_face = false;          // the command may fill in "auto", as Hugging Face's Trainer does
+  std::string precision;              // "bf16" or "fp16" by the command's flags and files; empty: neither
   bool maximise = true;               // whether a larger metric is better
   Json experiment;                    // or null
   StrategyPlan profiler, searcher;
@@ -66,6 +67,7 @@ struct Plan : StudyLimits,
     visitor(Setting{"user_config"}, self.user_config);
     visitor(Setting{"space_file"}, self.space_file);
     visitor(Setting{"hugging_face"}, self.hugging_face);
+    visitor(later_setting(Setting{"precision"}), self.precision);
     visitor(Setting{"maximise"}, self.maximise);
     visitor(Setting{"experiment"}, self.experiment);
     TrialSetup::visit(self, visitor);

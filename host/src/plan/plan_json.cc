@@ -238,7 +238,7 @@ Json settings_of(const Plan& plan) {
   settings["zero_stages"] = std::move(stages);
   settings["base_config"] = plan.base_config;
   for (const char* inner :
-       {"user_config", "maximise", "space_file", "hugging_face", "simulation", "config_by_environment"}) {
+       {"user_config", "maximise", "space_file", "hugging_face", "precision", "simulation", "config_by_environment"}) {
     settings.erase(inner);
   }
   return shown_settings(std::move(settings));

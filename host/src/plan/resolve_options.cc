@@ -284,6 +284,7 @@ void choose_slots(const StudyOptions& options, const std::optional<CommandTempla
 void read_configuration(const StudyOptions& options, const std::optional<CommandTemplate>& command, Plan& plan) {
   if (command) {
     plan.config_file = command->config_file();
+    plan.precision = command->precision();
   } else if (options.ds_config) {
     plan.config_file = plan.cwd / *options.ds_config;
   } else {
@@ -291,11 +292,14 @@ void read_configuration(const StudyOptions& options, const std::optional<Command
     plan.user_config = plan.simulation->base_config;
     return;
   }
-  if (options.already_read && options.already_read->file == plan.config_file) {
+  if (command && command->config_in_place().is_object()) {
+    plan.user_config = command->config_in_place();
+  } else if (options.already_read && options.already_read->file == plan.config_file) {
     plan.user_config = options.already_read->content;
   } else {
     plan.user_config = plan.config_file.empty() ? Json::object() : config::load_input(plan.config_file);
   }
+  if (command) plan.user_config = command->with_own_batch(std::move(plan.user_config));
 }
 
 void check_include(const Plan& plan, const fs::path& include, std::set<std::string>& names) {

@@ -246,7 +246,11 @@ Error Plan::in_config(const Error& error) const {
   return Error(error.code(), fmt::format("{}: {}", config_name(), error.what()));
 }
 
-std::string Plan::filled_in_precision() const { return hugging_face ? precision_of_flags(command) : ""; }
+// Plans of earlier releases have the flags alone.
+std::string Plan::filled_in_precision() const {
+  if (!hugging_face) return "";
+  return precision.empty() ? precision_of_flags(command) : precision;
+}
 
 int Plan::concurrency() const { return std::max(1, std::min(max_concurrent_trials, slots.at_once)); }
 

@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "base/guarded.h"
-#include "command/deepspeed_env.h"
-#include "command/hyperparameters.h"
+#include "variables/deepspeed_env.h"
+#include "variables/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "dsat/config/json.h"

@@ -24,15 +24,18 @@ TEST_F(Command, GivesAccelerateItsPortAndDevices) {
               ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--gpu_ids", "GPU-a,GPU-b",
                           "--num_processes", "2", "--use_deepspeed", "t.py", "--deepspeed_config=/t/ds_config.json"));
   // Its own option for the configuration is one, too.
-  EXPECT_THAT(render({"accelerate", "launch", "--num_processes=2", "--deepspeed_config_file", "a.json", "t.py"}),
-              ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--num_processes=2",
+  EXPECT_THAT(render({"accelerate", "launch", "--use_deepspeed", "--deepspeed_config_file", "a.json", "t.py"}),
+              ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--use_deepspeed",
                           "--deepspeed_config_file", "/t/ds_config.json", "t.py"));
   EXPECT_THAT(
-      render({"accelerate", "launch", "--num_processes=2", "--deepspeed_config_file", "a.json", "t.py",
+      render({"accelerate", "launch", "--use_deepspeed", "--deepspeed_config_file", "a.json", "t.py",
               "--deepspeed_config=a.json"}),
-      ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--num_processes=2",
-                  "--deepspeed_config_file", "/t/ds_config.json", "t.py", "--deepspeed_config=/t/ds_config.json"))
+      ElementsAre("accelerate", "launch", "--main_process_port", "29500", "--use_deepspeed", "--deepspeed_config_file",
+                  "/t/ds_config.json", "t.py", "--deepspeed_config=/t/ds_config.json"))
       << "the launcher and the script read one file";
+  EXPECT_THAT(why_not({"accelerate", "launch", "--deepspeed_config_file", "a.json", "t.py"}),
+              HasSubstr("add --use_deepspeed"))
+      << "without it accelerate ignores the file";
   EXPECT_EQ(parse({"python3", "-m", "accelerate.commands.launch", "t.py", "--deepspeed_config=a.json"}).launcher(),
             Launcher::accelerate);
 }
@@ -70,10 +73,12 @@ TEST_F(Command, ATrialsConfigurationStandsInACopyOfAcceleratesSettings) {
                                                  "--main_process_port", "29500", "t.py"));
   ASSERT_EQ(command.files(trial).size(), 1u);
   EXPECT_EQ(command.files(trial)[0].name, "accelerate_config.yaml");
-  EXPECT_EQ(command.files(trial)[0].text, head + "deepspeed_config_file: \"/t/ds_config.json\"" + tail);
+  EXPECT_EQ(command.files(trial)[0].text,
+            head + "deepspeed_config_file: \"/t/ds_config.json\"\n  zero3_init_flag: true\n");
   EXPECT_THAT(command.render_best(Json::object(), "/s/best_ds_config.json"),
               ElementsAre("accelerate", "launch", "--config_file", "/s/best_accelerate_config.yaml", "t.py"));
-  EXPECT_THAT(command.best_files("/s/best_ds_config.json")[0].text, HasSubstr("\"/s/best_ds_config.json\""));
+  EXPECT_THAT(command.best_files(Json::object(), "/s/best_ds_config.json")[0].text,
+              HasSubstr("\"/s/best_ds_config.json\""));
 }
 
 TEST_F(Command, AcceleratesSettingsAreChangedInEveryFormOrRefused) {
@@ -84,15 +89,60 @@ TEST_F(Command, AcceleratesSettingsAreChangedInEveryFormOrRefused) {
         parse({"accelerate", "launch", "--config_file", "acc.yaml", "t.py", "--deepspeed_config=a.json"}).files(trial);
     return files.empty() ? "" : files[0].text;
   };
-  EXPECT_EQ(changed("{\"deepspeed_config\": {\"deepspeed_config_file\": \"a.json\", \"zero_stage\": 3}}"),
-            "{\"deepspeed_config\": {\"deepspeed_config_file\": \"/t\\\\/c.json\", \"zero_stage\": 3}}");
-  EXPECT_EQ(changed("deepspeed_config: {deepspeed_config_file: 'a.json'}\n"),
-            "deepspeed_config: {deepspeed_config_file: \"/t\\\\/c.json\"}\n");
+  EXPECT_EQ(Json::parse(changed("{\"deepspeed_config\": {\"deepspeed_config_file\": \"a.json\", \"x\": 3}}")),
+            Json::parse(R"({"deepspeed_config": {"deepspeed_config_file": "/t\\/c.json", "x": 3}})"));
+  EXPECT_EQ(changed("deepspeed_config: {deepspeed_config_file: 'a.json'}\nuse_cpu: no\n"),
+            "deepspeed_config:\n  deepspeed_config_file: \"/t\\\\/c.json\"\nuse_cpu: no\n");
   EXPECT_EQ(changed("deepspeed_config:\n  deepspeed_config_file:\n  zero_stage: 2\n"),
             "deepspeed_config:\n  deepspeed_config_file: \"/t\\\\/c.json\"\n  zero_stage: 2\n");
   EXPECT_EQ(changed("deepspeed_config:\n  zero_stage: 2\n"), "") << "the option does";
-  EXPECT_THAT(error_of([&] { changed("deepspeed_config:\n  deepspeed_config_file: |-\n    a.json\n"); }),
-              HasSubstr("acc.yaml:2:3: "));
+  EXPECT_EQ(changed("deepspeed_config:\n  deepspeed_config_file: |-\n    a.json\n"),
+            "deepspeed_config:\n  deepspeed_config_file: \"/t\\\\/c.json\"\n");
+  EXPECT_EQ(changed("d: &d {deepspeed_config_file: a.json}\ndeepspeed_config: *d\n"),
+            "d: &d {deepspeed_config_file: a.json}\n"
+            "deepspeed_config:\n  deepspeed_config_file: \"/t\\\\/c.json\"\n");
+}
+
+// As DeepSpeedPlugin of accelerate 1.15.0.dev0.
+TEST_F(Command, AcceleratesFieldsBecomeTheConfigurationThatItsPluginBuilds) {
+  const auto built = [&](const std::string& fields, Argv options = {}) {
+    write_text(dir() / "acc.yaml", "distributed_type: DEEPSPEED\n" + fields);
+    Argv argv{"accelerate", "launch", "--config_file", "acc.yaml"};
+    argv.insert(argv.end(), options.begin(), options.end());
+    argv.push_back("t.py");
+    return parse(argv).config_in_place();
+  };
+  Json config = Json::parse(R"({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+      "gradient_accumulation_steps": "auto", "gradient_clipping": "auto", "zero_optimization": {"stage": 2}})");
+  EXPECT_EQ(built(""), config) << "accelerate's own default";
+  EXPECT_EQ(built("mixed_precision: 'no'\ndeepspeed_config:\n  offload_param_device: none\n  zero_stage: 2\n"), config);
+  config["zero_optimization"] = Json::parse(
+      R"({"stage": 3, "offload_optimizer": {"device": "nvme", "nvme_path": "/N"}, "offload_param": {"device": "cpu"},
+          "stage3_gather_16bit_weights_on_model_save": true})");
+  config["gradient_accumulation_steps"] = 4;
+  config["gradient_clipping"] = 1.5;
+  config["bf16"] = {{"enabled", true}};
+  EXPECT_EQ(built("mixed_precision: bf16\ndeepspeed_config:\n  zero_stage: 2\n  offload_optimizer_device: NVMe\n"
+                  "  offload_optimizer_nvme_path: /N\n  offload_param_device: cpu\n  gradient_clipping: 1.5\n"
+                  "  zero3_save_16bit_model: true\n  gradient_accumulation_steps: 2\n",
+                  {"--zero_stage=3", "--gradient_accumulation_steps", "4"}),
+            config)
+      << "an option goes before a field";
+  EXPECT_EQ(built("mixed_precision: fp8\n")["bf16"], Json::parse(R"({"enabled": true})"));
+  EXPECT_EQ(built("mixed_precision: bf16\n", {"--mixed_precision", "fp16"})["fp16"]["enabled"], true);
+}
+
+TEST_F(Command, FieldsBecomeAFileInTheTrialsSettings) {
+  write_text(dir() / "acc.yaml",
+             "distributed_type: DEEPSPEED\nmixed_precision: fp8\ndeepspeed_config:\n  zero_stage: 3\n"
+             "  zero3_init_flag: false\n  deepspeed_moe_layer_cls_names: Block\n");
+  const CommandTemplate command = parse({"accelerate", "launch", "--config_file=acc.yaml", "t.py"});
+  const TrialContext trial{"/t/ds_config.json", "/t", {{"0", 0, {}}}, 29500, Json::object()};
+  EXPECT_EQ(command.files(trial)[0].text,
+            "distributed_type: DEEPSPEED\ndeepspeed_config:\n  zero3_init_flag: false\n"
+            "  deepspeed_moe_layer_cls_names: Block\n  deepspeed_config_file: \"/t/ds_config.json\"\n");
+  EXPECT_THAT(command.render(trial), ElementsAre("accelerate", "launch", "--config_file", "/t/accelerate_config.yaml",
+                                                 "--main_process_port", "29500", "--mixed_precision", "fp8", "t.py"));
 }
 
 TEST_F(Command, BelowASchedulerAccelerateTakesTheDevicesThatItSees) {

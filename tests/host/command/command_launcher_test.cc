@@ -157,7 +157,7 @@ TEST_F(Command, GivesTheDeepspeedLauncherBelowMpiAHostfileOfTheTrial) {
   EXPECT_THAT(command.render_best(Json::object(), "/s/best.json", size),
               ElementsAre("deepspeed", "--hostfile", "/s/best_hostfile", "--launcher", "OpenMPI", "t.py",
                           "--deepspeed_config=/s/best.json"));
-  EXPECT_EQ(command.best_files("/s/best.json", size)[0].text, "w1 slots=2\nw2 slots=1\n");
+  EXPECT_EQ(command.best_files(Json::object(), "/s/best.json", size)[0].text, "w1 slots=2\nw2 slots=1\n");
 }
 
 TEST_F(Command, TellsEachLauncherATunedSize) {

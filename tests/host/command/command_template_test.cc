@@ -96,7 +96,8 @@ TEST_F(Command, KeepsHuggingFaceFlagsInStepWithTheConfiguration) {
 }
 
 TEST_F(Command, AutoMayBeFilledInByAccelerateAndByAScriptThatTakesTheFile) {
-  EXPECT_TRUE(parse({"accelerate", "launch", "--deepspeed_config_file", "a.json", "t.py"}).may_fill_in_auto());
+  EXPECT_TRUE(parse({"accelerate", "launch", "--use_deepspeed", "--deepspeed_config_file", "a.json", "t.py"})
+                  .may_fill_in_auto());
   EXPECT_TRUE(parse({"accelerate", "launch", "t.py", "--deepspeed_config=a.json"}).may_fill_in_auto());
   EXPECT_TRUE(parse({"python3", "t.py", "--deepspeed", "a.json", "--config", "run.yaml"}).may_fill_in_auto());
   EXPECT_FALSE(parse({"deepspeed", "t.py", "--deepspeed", "--deepspeed_config=a.json"}).may_fill_in_auto());
@@ -175,6 +176,15 @@ TEST_F(Command, AccelerateNamesTheConfigurationInFrontOfTheScript) {
   const std::string settings = (dir() / "settings.yaml").string();
   EXPECT_EQ(config_file_of({"accelerate", "launch", "--config_file", settings, "t.py"}, dir()), dir() / "b.json");
   EXPECT_EQ(config_file_of({}, dir()), std::nullopt);
+}
+
+TEST_F(Command, PlaceholdersStandForATrialsValues) {
+  const Json config{{"train_micro_batch_size_per_gpu", 12},
+                    {"gradient_accumulation_steps", 2},
+                    {"zero_optimization", {{"stage", 3}}}};
+  EXPECT_THAT(render({"python3", "t.py", "--deepspeed_config", "a.json", "--b={micro_batch}x{accumulation}", "{stage}"},
+                     config),
+              ElementsAre("python3", "t.py", "--deepspeed_config", "/t/ds_config.json", "--b=12x2", "3"));
 }
 
 TEST_F(Command, TheFileThatAccelerateAndTheTrainerNameIsReplacedTwice) {

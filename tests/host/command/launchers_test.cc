@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "command/hidden_launcher.h"
+#include "command/own_launchers.h"
 #include "command/wrappers.h"
 #include "support/temp_dir.h"
 
@@ -21,6 +22,43 @@ TEST(Launchers, AreFoundBehindPythonsOwnOptions) {
   const Argv torchrun{"python3", "-W", "ignore", "-X", "dev", "-m", "torch.distributed.run", "t.py"};
   EXPECT_EQ(head_of(torchrun, Launcher::torchrun).size(), 7u);
   EXPECT_EQ(head_of({"python3", "-W", "ignore", "t.py"}, Launcher::none).size(), 0u);
+}
+
+TEST(Launchers, OfFrameworksAreMixedWithTheirOwnWords) {
+  const Argv trl{"uv", "run", "trl", "sft", "--num_processes", "4", "--output_dir", "o"};
+  EXPECT_EQ(head_of(trl, Launcher::accelerate).size(), 4u);
+  EXPECT_EQ(command_slots(trl, find_launcher(trl)), 4);
+  EXPECT_EQ(find_launcher({"trl", "chat"}).kind, Launcher::none);
+  const Argv axolotl{"axolotl", "train", "c.yml", "--launcher", "torchrun", "--", "--nproc_per_node=2"};
+  EXPECT_EQ(head_of(axolotl, Launcher::torchrun).size(), 3u);
+  EXPECT_EQ(command_slots(axolotl, find_launcher(axolotl)), 2);
+  EXPECT_EQ(head_of({"axolotl", "train", "c.yml"}, Launcher::accelerate).size(), 3u);
+  EXPECT_EQ(find_launcher({"axolotl", "train", "c.yml", "--launcher=python"}).kind, Launcher::none);
+  EXPECT_EQ(find_launcher({"axolotl", "preprocess", "c.yml"}).kind, Launcher::none);
+}
+
+TEST(Launchers, VariablesOfTorchrunCountForProgramsThatReadThem) {
+  const auto slots = [](const Argv& argv) { return command_slots(argv, find_launcher(argv)); };
+  EXPECT_EQ(slots({"env", "NPROC_PER_NODE=2", "swift", "sft"}), 2);
+  EXPECT_EQ(slots({"NPROC_PER_NODE=3", "FORCE_TORCHRUN=1", "llamafactory-cli", "train", "x.yaml"}), 3);
+  EXPECT_EQ(slots({"env", "NPROC_PER_NODE=2", "python3", "t.py"}), std::nullopt);
+  EXPECT_EQ(processes_by_variables({"swift", "sft"}, {"NPROC_PER_NODE=4"}), 4);
+  EXPECT_EQ(processes_by_variables({"swift", "sft"}, {}), 1);
+  EXPECT_EQ(processes_by_variables({"llamafactory-cli", "train"}, {}), std::nullopt) << "all that it sees";
+  Argv argv{"env", "MASTER_PORT=1", "llamafactory-cli", "train", "x.yaml"};
+  apply_torchrun_variables(argv, 29501, {});
+  EXPECT_EQ(argv, (Argv{"env", "FORCE_TORCHRUN=1", "env", "MASTER_PORT=29501", "llamafactory-cli", "train", "x.yaml"}));
+  Argv set{"swift", "sft"};
+  apply_torchrun_variables(set, 29501, {});
+  EXPECT_EQ(set, (Argv{"swift", "sft"}));
+}
+
+TEST(Launchers, WordsOfOmegaConfAreFoundByTheirNames) {
+  const Argv command{"t.py", "a.b=1", "+a.b=2", "++a.b=3", "+++a.b=4", "xa.b=5", "a.bc=6", "=", ""};
+  const std::vector<FlagUse> uses = find_mapped(command, "a.b=");
+  ASSERT_EQ(uses.size(), 3u);
+  EXPECT_EQ(uses[2].read(command), "3");
+  EXPECT_EQ(find_mapped({"t.py", "--a-b", "1"}, "--a_b").size(), 1u);
 }
 
 TEST(Launchers, DeepSpeedHasAShortNameToo) {

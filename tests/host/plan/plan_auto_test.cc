@@ -20,7 +20,8 @@ TEST_F(PlanTest, APrecisionThatNobodyFillsInIsLeftOutAsAWhole) {
 
 TEST_F(PlanTest, AutoStaysForAccelerateAndForAScriptThatTakesTheFile) {
   for (const std::vector<std::string>& command :
-       {std::vector<std::string>{"accelerate", "launch", "--deepspeed_config_file", "ds_config.json", "train.py"},
+       {std::vector<std::string>{"accelerate", "launch", "--use_deepspeed", "--deepspeed_config_file", "ds_config.json",
+                                 "train.py"},
         std::vector<std::string>{"/bin/true", "train.py", "--deepspeed", "ds_config.json", "--config", "run.yaml"}}) {
     write_program(dir() / "accelerate", "#!/bin/sh\n");
     const Plan plan = plan_with(
@@ -44,7 +45,7 @@ TEST_F(PlanTest, PluginsSeeThePrecisionThatTheCommandsFlagsGive) {
   write_program(dir() / "accelerate", "#!/bin/sh\n");
   const auto seen = [&](const std::string& config, std::vector<std::string> words) {
     const Plan plan = plan_with(config, [&](StudyOptions& o) {
-      o.command = {"accelerate", "launch", "--deepspeed_config_file", "ds_config.json"};
+      o.command = {"accelerate", "launch", "--use_deepspeed", "--deepspeed_config_file", "ds_config.json"};
       o.command.insert(o.command.end(), words.begin(), words.end());
       o.environment = {"PATH=" + dir().string()};
     });

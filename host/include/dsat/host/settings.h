@@ -306,7 +306,7 @@ struct TrialSetup {
   static void visit(Self& self, Visitor&& visitor) {
     visitor(Setting{"cwd"}, self.cwd);
     visitor(Setting{"arg_mappings", "arg-mapping", nullptr, "KEY=FLAG", nullptr,
-                    "give a flag of COMMAND the value of a configuration key; may be given again"},
+                    "give a flag of COMMAND, or a word NAME=, the value of a configuration key; may be given again"},
             self.arg_mappings);
     visitor(Setting{"trial_cwd", "trial-cwd", nullptr, "keep|copy", nullptr,
                     "run trials in this folder, or each in a copy of it", 1, "keep|copy"},

@@ -5,8 +5,8 @@
 #include <system_error>
 #include <vector>
 
-#include "command/deepspeed_env.h"
-#include "command/hyperparameters.h"
+#include "variables/deepspeed_env.h"
+#include "variables/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "runner/trial_files.h"
@@ -76,7 +76,7 @@ std::string best_command(const Plan& plan, const CommandTemplate& command, const
   const fs::path config_file = plan.dir / "best_ds_config.json";
   const auto size = size_to_name(plan, command, config);
   const Argv argv = command.render_best(config, config_file, size);
-  if (writes) write_files(plan.dir, command.best_files(config_file, size));
+  if (writes) write_files(plan.dir, command.best_files(config, config_file, size));
   if (!plan.hyperparameters.is_object()) return shell_join(argv);
   Environment variables = plan.variables;
   set_variable(variables, "DSAT_DS_CONFIG", config_file.string());

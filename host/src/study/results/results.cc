@@ -9,7 +9,7 @@
 
 #include "base/fault_point.h"
 #include "command/command_template.h"
-#include "command/hyperparameters.h"
+#include "variables/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/base/table.h"
 #include "dsat/base/units.h"
@@ -239,7 +239,7 @@ void Results::write(const ResultsView& view, bool now) {
 // The files must go, since a user who finds them takes them for the best.
 void Results::remove_best(const std::filesystem::path& dir) {
   for (const char* name : {kBestConfigFile, kBestMetricsFile, kBestCommandFile, kBestHyperparametersFile,
-                           kBestDeepSpeedEnvFile, kBestAccelerateFile, kBestHostfile}) {
+                           kBestDeepSpeedEnvFile, kBestAccelerateFile, kBestHostfile, kBestTrainFile}) {
     std::error_code error;
     std::filesystem::remove(dir / name, error);
     written_.erase(name);

@@ -12,13 +12,13 @@
 
 #include "base/fault_point.h"
 #include "command/command_template.h"
-#include "command/hyperparameters.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
 #include "record/abandoned_start.h"
 #include "record/plan_copy.h"
 #include "runner/probe.h"
 #include "study/results/best_command.h"
+#include "variables/hyperparameters.h"
 
 #ifndef DSAT_LIBEXEC_DIR
 #define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
@@ -101,8 +101,8 @@ void delete_study(const fs::path& dir) {
   std::error_code error;
   for (const char* name :
        {"dsat.db", kPlanCopyFile, "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
-        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, kBestHostfile, kGivenHostfile,
-        "best_cmd.txt", "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
+        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, kBestHostfile, kBestTrainFile,
+        kGivenHostfile, "best_cmd.txt", "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
     fs::remove_all(dir / name, error);
     if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
   }

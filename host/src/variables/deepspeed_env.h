@@ -4,8 +4,8 @@
 // file in DS_ENV_FILE. With Slurm (--launcher slurm) all variables are passed anyway, and a comma in such a file would
 // end a variable.
 // Threading: any. Ownership: none. Errors: none; a file that cannot be read has no lines.
-#ifndef DSAT_HOST_COMMAND_DEEPSPEED_ENV_H_
-#define DSAT_HOST_COMMAND_DEEPSPEED_ENV_H_
+#ifndef DSAT_HOST_VARIABLES_DEEPSPEED_ENV_H_
+#define DSAT_HOST_VARIABLES_DEEPSPEED_ENV_H_
 
 #include <filesystem>
 #include <string>
@@ -23,4 +23,4 @@ std::string deepspeed_env(const Environment& variables, const Environment& calle
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_COMMAND_DEEPSPEED_ENV_H_
+#endif  // DSAT_HOST_VARIABLES_DEEPSPEED_ENV_H_

@@ -1,5 +1,5 @@
 // The hyperparameters that a trial of an experiment file reads.
-#include "command/hyperparameters.h"
+#include "variables/hyperparameters.h"
 
 #include <gtest/gtest.h>
 

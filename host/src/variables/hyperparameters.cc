@@ -1,5 +1,5 @@
 // A trial's hyperparameters are a copy of the experiment file's with the trial's configuration in the known keys.
-#include "command/hyperparameters.h"
+#include "variables/hyperparameters.h"
 
 #include "command/environment_use.h"
 #include "dsat/base/affix.h"

@@ -1,5 +1,5 @@
 // The user's lines come first, in the order in which the launcher reads their files, since a later line overrides.
-#include "command/deepspeed_env.h"
+#include "variables/deepspeed_env.h"
 
 #include <algorithm>
 #include <cctype>

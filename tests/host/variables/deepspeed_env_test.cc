@@ -1,5 +1,5 @@
 // The file by which the deepspeed launcher takes variables to other hosts.
-#include "command/deepspeed_env.h"
+#include "variables/deepspeed_env.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // A trial's script gets the hyperparameters of an experiment file in a JSON file that an environment variable names.
 // Threading: pure functions.
-#ifndef DSAT_HOST_COMMAND_HYPERPARAMETERS_H_
-#define DSAT_HOST_COMMAND_HYPERPARAMETERS_H_
+#ifndef DSAT_HOST_VARIABLES_HYPERPARAMETERS_H_
+#define DSAT_HOST_VARIABLES_HYPERPARAMETERS_H_
 
 #include <filesystem>
 #include <string>
@@ -28,4 +28,4 @@ Json as_script_takes_it(const std::vector<std::string>& command, Json config);
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_COMMAND_HYPERPARAMETERS_H_
+#endif  // DSAT_HOST_VARIABLES_HYPERPARAMETERS_H_
