@@ -261,7 +261,11 @@ class Watch(object):
                     vars(loader).pop("exec_module", None)
                 except Exception:
                     pass
-                execute(module)
+                try:
+                    execute(module)
+                except BaseException:  # the script may import it again
+                    self.names.update([spec.name] if is_first else [])
+                    raise
                 try:
                     if is_first:
                         self.probe.after_import(module)
@@ -422,6 +426,16 @@ def start(trial_dir):
         probe.claim()
 
 
+def inject(file):
+    """In a study that injects configurations. dsat_inject.py lies in the folder of this file, still on the path."""
+    if sys.version_info >= (3, 8):
+        import dsat_inject
+
+        watch = Watch(dsat_inject.Injection(file))
+        watch.names = {"deepspeed"}
+        sys.meta_path.insert(0, watch)
+
+
 def describe_trial_around(folder):
     """Launchers pass on PYTHONPATH to other hosts, but not dsat's variables. There the hook is in a trial's folder."""
     trial = os.path.dirname(folder)
@@ -434,6 +448,8 @@ def describe_trial_around(folder):
                        ("DSAT_EXPERIMENT", os.path.join(os.path.dirname(trials), "experiment.json"))):
         if os.path.exists(path):
             os.environ[name] = path
+    if os.path.exists(os.path.join(folder, "dsat_inject.py")):
+        os.environ["DSAT_INJECT"] = os.path.join(trial, "ds_config.json")
 
 
 _folder = os.path.dirname(os.path.abspath(__file__))
@@ -442,6 +458,8 @@ try:
         describe_trial_around(_folder)
     if os.environ.get("DSAT_TRIAL_DIR"):
         start(os.environ["DSAT_TRIAL_DIR"])
+    if os.environ.get("DSAT_INJECT"):
+        inject(os.environ["DSAT_INJECT"])
 except Exception:
     pass
 

@@ -79,6 +79,7 @@ class InstallTest(HostTest):
         self.installed("bin/dsat-host")
         self.installed("libexec/dsat/dsat-launch")
         self.installed("libexec/dsat/probe/sitecustomize.py")
+        self.installed("libexec/dsat/probe/dsat_inject.py")
         for name in ("asha", "binary", "random", "profiler"):
             self.installed(f"lib*/**/dsat/plugins/lib{name}.so")
 

@@ -315,7 +315,8 @@ void CommandTemplate::refuse_no_config() const {
   if (launcher_.kind == Launcher::accelerate) flag = "--use_deepspeed --deepspeed_config_file FILE before the script";
   throw Error(fmt::format(
       "the command names no DeepSpeed configuration: add {}, or give --ds-config FILE and put {{ds_config}} "
-      "where the command takes it or read DSAT_DS_CONFIG in the script",
+      "where the command takes it or read DSAT_DS_CONFIG in the script; if the script builds it in Python, give "
+      "--inject",
       flag));
 }
 

@@ -126,4 +126,12 @@ std::optional<RankEnd> first_rank_end(const std::vector<std::string>& lines) {
   return std::nullopt;
 }
 
+std::string not_injected(const std::vector<std::string>& lines) {
+  const std::string name = "dsat: ", mark = name + "the configuration was not injected: ";
+  for (const std::string& line : lines) {
+    if (const size_t at = line.find(mark); at != std::string::npos) return line.substr(at + name.size());
+  }
+  return "";
+}
+
 }  // namespace dsat::host

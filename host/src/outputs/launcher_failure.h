@@ -1,4 +1,5 @@
 // Reads what launchers print about a failure: their own, or that of the rank that failed first.
+// And the hook's line about a configuration that it did not inject.
 // Threading: pure functions. Errors: none. Lines are printable and not empty.
 #ifndef DSAT_HOST_OUTPUTS_LAUNCHER_FAILURE_H_
 #define DSAT_HOST_OUTPUTS_LAUNCHER_FAILURE_H_
@@ -24,6 +25,9 @@ struct RankEnd {
 
 // Returns the end of the rank that failed first, as torchrun, deepspeed or accelerate report it; nullopt: none does.
 std::optional<RankEnd> first_rank_end(const std::vector<std::string>& lines);
+
+// Returns why the hook left the script's own configuration (host/probe/dsat_inject.py), or "" if it did not.
+std::string not_injected(const std::vector<std::string>& lines);
 
 }  // namespace dsat::host
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "command/command_template.h"
 #include "dsat/config/space.h"
 #include "dsat/host/plugins.h"
 #include "dsat/host/settings.h"
@@ -94,6 +95,9 @@ struct Plan : StudyLimits,
 
 // Resolves options; runs nothing and writes nothing.
 Plan make_plan(const StudyOptions& options);
+
+// Returns the request with which the plan's command is read again, for trials and for the best command.
+CommandRequest request_of(const Plan& plan, const Environment& environment);
 
 // The default folder of a study: the first free name. Another study may still take it.
 std::filesystem::path default_output_dir(const Plan& plan);

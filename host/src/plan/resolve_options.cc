@@ -9,6 +9,7 @@
 #include <set>
 #include <system_error>
 #include <type_traits>
+#include <utility>
 
 #include "base/guarded.h"
 #include "command/arg_mappings.h"
@@ -184,6 +185,11 @@ void check_numbers(const StudyOptions& o) {
   for (const int stage : o.zero_stages) {
     if (stage < 0 || stage > 3) throw Error(fmt::format("--zero-stages {}: stages are 0, 1, 2, 3", stage));
   }
+}
+
+void check_injection(const StudyOptions& o) {
+  if (o.inject && !o.probe) throw Error("--inject is a part of the hook that --no-probe leaves out: keep one of them");
+  if (o.inject && o.simulation) throw Error("--inject: a simulation runs no script");
 }
 
 // The caller cannot change the environment of this process, so it is not checked.
@@ -386,8 +392,10 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   const Environment environment = options.environment.empty() ? current_environment() : options.environment;
   std::optional<CommandTemplate> command;
   if (!plan.command.empty()) {
-    command.emplace(
-        CommandRequest{plan.command, options.ds_config, {}, plan.cwd, environment, options.config_by_environment});
+    CommandRequest request{plan.command, options.ds_config, {},
+                           plan.cwd,     environment,       options.config_by_environment};
+    request.inject = options.inject;
+    command.emplace(std::move(request));
   }
   read_configuration(options, command, plan);
   if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
@@ -400,6 +408,11 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   check_values(plan);
   tell_of_newer_versions(plan);
   tell_of_curriculum(plan);
+  if (plan.inject && plan.config_file.empty() && std::exchange(plan.baseline, false)) {
+    plan.notices.emplace_back(
+        "--inject: the script builds your own configuration, so the gain over it stays unknown; give --ds-config FILE "
+        "with what it builds to learn it");
+  }
   plan.arg_mappings =
       merge_arg_mappings(plan.user_config, plan.space_file, plan.config_file, options.arg_mappings, plan.notices);
   if (command) {
@@ -424,6 +437,13 @@ void check_can_be_named(const fs::path& folder) {
 
 }  // namespace
 
+CommandRequest request_of(const Plan& plan, const Environment& environment) {
+  CommandRequest request{plan.command, plan.config_file, plan.arg_mappings,
+                         plan.cwd,     environment,      plan.config_by_environment};
+  request.inject = plan.inject;
+  return request;
+}
+
 // The folder is beside the command's files. If these files are copied for trials, it is where the program was started.
 fs::path default_output_dir(const Plan& plan) {
   std::error_code error;
@@ -438,6 +458,7 @@ Plan make_plan(const StudyOptions& options) {
   if (options.command.empty() && !options.simulation) throw Error("no training command is given; write it after --");
   check_numbers(options);
   check_members(options);
+  check_injection(options);
   Plan plan;
   copy_options(options, plan);
   const bool is_kept = !plan.simulation || plan.simulation->keep;

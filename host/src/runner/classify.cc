@@ -189,8 +189,9 @@ std::string why_failed(const Seen& seen, const std::string& invalid, TrialEnd& e
   const RunFacts& facts = seen.facts;
   end.from_checkpoint = has_missed_the_window(facts, end) && goes_on_from_checkpoint(seen);
   if (end.from_checkpoint) return fmt::format("{} ({})", from_checkpoint(facts), how_it_ended(seen));
-  if (facts.exit.code == 0) return too_short(seen);
   const TrialLog* log = seen.logs.find(kStderrFile);
+  if (std::string why = log != nullptr ? not_injected(log->lines) : ""; !why.empty()) return why;
+  if (facts.exit.code == 0) return too_short(seen);
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
   if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(seen));
   return with_last_line(how_it_ended(seen), end) + where_the_package_lies(facts, end) +

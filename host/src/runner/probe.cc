@@ -10,6 +10,7 @@
 
 #include "dsat/base/files.h"
 #include "dsat/error.h"
+#include "variables/injection.h"
 
 namespace dsat::host {
 
@@ -18,12 +19,16 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::array<const char*, 2> kHook{"sitecustomize.py", "dsat_engine_probe.py"};
+constexpr const char* kInjection = "dsat_inject.py";  // a part of the hook, for studies that inject configurations
 
 fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
   const fs::path folder = run_dir / kProbeFolder;
   std::error_code error;
   fs::create_directories(folder, error);
   for (const char* name : kHook) write_file_atomically(folder / name, read_file(hook / name), Durability::renamed);
+  if (fs::exists(hook / kInjection, error)) {
+    write_file_atomically(folder / kInjection, read_file(hook / kInjection), Durability::renamed);
+  }
   return folder;
 }
 
@@ -52,10 +57,14 @@ void add_probe(const fs::path& hook, const fs::path& trial_dir, bool on_other_ho
   const fs::path folder = trial_dir / kProbeFolder;
   fs::create_directory(folder, error);
   if (error) return;
-  for (const char* name : kHook) {
-    if (on_other_hosts) fs::copy_file(hook / name, folder / name, fs::copy_options::overwrite_existing, error);
-    if (error) return;
+  const auto copy = [&](const char* name) {
+    if (!error) fs::copy_file(hook / name, folder / name, fs::copy_options::overwrite_existing, error);
+  };
+  if (on_other_hosts) {
+    for (const char* name : kHook) copy(name);
+    if (get_variable(environment, kInjectVariable)) copy(kInjection);  // there it stands for DSAT_INJECT
   }
+  if (error) return;
   const std::string path = (on_other_hosts ? folder : hook).string();
   const std::string users = get_variable(environment, "PYTHONPATH").value_or("");
   set_variable(environment, "PYTHONPATH", users.empty() ? path : path + ":" + users);

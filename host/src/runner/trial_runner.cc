@@ -15,6 +15,7 @@
 #include "base/guarded.h"
 #include "variables/deepspeed_env.h"
 #include "variables/hyperparameters.h"
+#include "variables/injection.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "dsat/config/json.h"
@@ -190,6 +191,7 @@ Environment TrialRunner::prepare_files(const TrialSpec& spec, const LiveTrial& t
     write_file(folder / kDeepSpeedEnvFile, deepspeed_env(added, options_.environment, cwd));
     set_variable(added, kDeepSpeedEnvVariable, (folder / kDeepSpeedEnvFile).string());
   }
+  if (options_.inject) set_variable(added, kInjectVariable, (folder / kConfigFile).string());
   write_file(folder / kCommandFile, shell_command(cwd.string(), added, argv) + "\n");
   return added;
 }

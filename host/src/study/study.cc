@@ -43,8 +43,7 @@ namespace fs = std::filesystem;
 Trust trust_of(bool trusts_folder) { return trusts_folder ? Trust::others : Trust::own; }
 
 CommandTemplate parse_command(const Plan& plan, const Environment& environment) {
-  CommandTemplate command(
-      {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
+  CommandTemplate command(request_of(plan, environment));
   command.learn_from(plan.user_config);
   return command;
 }
@@ -246,8 +245,9 @@ std::unique_ptr<Study::Impl> Study::Impl::resume(const fs::path& given, ResumeOp
 StudyResult Study::Impl::run(Observer& observer) {
   fs::path probe;
   if (!plan.simulation && plan.probe) {
-    probe = find_probe(launcher, plan.dir, !plan.slots.hostfile.empty(), plan.notices);
+    probe = find_probe(launcher, plan.dir, !plan.slots.hostfile.empty() || plan.inject, plan.notices);
   }
+  if (plan.inject && probe.empty()) throw Error("--inject needs the hook: " + plan.notices.back());
   // The experiment's variables are made anew in each process, and not kept in the plan.
   Plan with_experiment = plan;
   add_experiment(launcher, environment, with_experiment);

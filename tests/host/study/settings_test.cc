@@ -36,8 +36,8 @@ TEST(Settings, EveryFieldHasARow) {
   EXPECT_EQ(rows<SlotOptions>(), 7);
   [[maybe_unused]] const auto& [m1, m2, m3, m4] = TrialMeasurement();
   EXPECT_EQ(rows<TrialMeasurement>(), 4);
-  [[maybe_unused]] const auto& [c1, c2, c3, c4, c5, c6, c7, c8] = TrialSetup();
-  EXPECT_EQ(rows<TrialSetup>(), 8);
+  [[maybe_unused]] const auto& [c1, c2, c3, c4, c5, c6, c7, c8, c9] = TrialSetup();
+  EXPECT_EQ(rows<TrialSetup>(), 9);
   [[maybe_unused]] const auto& [p1, p2, p3] = PluginProcesses();
   EXPECT_EQ(rows<PluginProcesses>(), 3);
   // Its first, the kind of runner, is no row: a simulation has another one.

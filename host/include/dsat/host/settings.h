@@ -296,6 +296,7 @@ struct TrialSetup {
   TrialCwd trial_cwd = TrialCwd::keep;
   std::vector<std::filesystem::path> includes;  // with TrialCwd::copy: files and folders copied beside those of cwd
   bool probe = true;                            // measure memory in the trials' Python processes (docs/probe.md)
+  bool inject = false;  // merge the trials' configurations over those that the script builds (docs/launchers.md)
   // For a study that an experiment file describes (docs/trial.md).
   bool config_by_environment = false;  // the configuration is ds_config, or config_overwrites alone; the script reads
                                        // DSAT_DS_CONFIG or DSAT_HPARAMS, so the command need not name a file
@@ -315,6 +316,9 @@ struct TrialSetup {
     visitor(Setting{"probe", "no-probe", nullptr, "", nullptr,
                     "do not load the memory probe into the trials' Python processes"},
             self.probe);
+    visitor(later_setting(Setting{"inject", "inject", nullptr, "", nullptr,
+                                  "merge the trials' configurations over the one that the script builds in Python"}),
+            self.inject);
     visitor(Setting{"config_by_environment"}, self.config_by_environment);
     visitor(Setting{"variables"}, self.variables);
     visitor(Setting{"hyperparameters"}, self.hyperparameters);

@@ -73,8 +73,7 @@ std::string command_for(Plan plan, const Json& config, bool writes) {
   } catch (const Error&) {  // the command goes without the experiment: its folder or the launcher is not usable
   }
   try {
-    CommandTemplate command(
-        {plan.command, plan.config_file, plan.arg_mappings, plan.cwd, environment, plan.config_by_environment});
+    CommandTemplate command(request_of(plan, environment));
     command.learn_from(plan.user_config);
     return best_command(plan, command, config, writes);
   } catch (const Error&) {
