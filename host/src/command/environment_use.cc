@@ -10,6 +10,8 @@
 #include "command/launchers.h"
 #include "dsat/base/affix.h"
 #include "dsat/base/files.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/json.h"
 
 namespace dsat::host {
 
@@ -241,6 +243,13 @@ std::vector<FlagUse> config_variables(const Argv& command) {
     }
   }
   return uses;
+}
+
+Json as_script_takes_it(const Argv& command, Json config) {
+  for (const FlagUse& use : config_variables(command)) {
+    if (starts_with(command[use.flag], kLightningVariable)) config::erase(config, config::kAccumulationKey);
+  }
+  return config;
 }
 
 bool reads_variable(std::string_view text, std::string_view name) { return reads(text, name, Language::shell); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "command/command_args.h"
+#include "dsat/error.h"
 
 namespace dsat::host {
 
@@ -27,6 +28,10 @@ inline constexpr const char* kAccelerateVariable = "ACCELERATE_DEEPSPEED_CONFIG_
 
 // Returns the place before the script where the command sets such a variable.
 std::vector<FlagUse> config_variables(const Argv& command);
+
+// Returns the configuration as the command's script takes it. Lightning (PL_DEEPSPEED_CONFIG_PATH) refuses a file with
+// an accumulation, which its Trainer sets.
+Json as_script_takes_it(const Argv& command, Json config);
 
 // Whether an argument, or a file that it names, contains DSAT_DS_CONFIG or imports the package dsat, which reads it.
 // `cwd`: where the command runs.

@@ -13,9 +13,7 @@
 
 #include "base/clock.h"
 #include "base/guarded.h"
-#include "variables/deepspeed_env.h"
-#include "variables/hyperparameters.h"
-#include "variables/injection.h"
+#include "command/environment_use.h"
 #include "dsat/base/files.h"
 #include "dsat/base/shell.h"
 #include "dsat/config/json.h"
@@ -24,6 +22,9 @@
 #include "runner/probe.h"
 #include "runner/trial_inputs.h"
 #include "runner/trial_script.h"
+#include "variables/deepspeed_env.h"
+#include "variables/hyperparameters.h"
+#include "variables/injection.h"
 
 namespace dsat::host {
 

@@ -1,8 +1,6 @@
 // A trial's hyperparameters are a copy of the experiment file's with the trial's configuration in the known keys.
 #include "variables/hyperparameters.h"
 
-#include "command/environment_use.h"
-#include "dsat/base/affix.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 
@@ -21,13 +19,6 @@ Json trial_hyperparameters(Json hyperparameters, const Json& config, const std::
     hyperparameters["global_batch_size"] = *train_batch;
   }
   return hyperparameters;
-}
-
-Json as_script_takes_it(const std::vector<std::string>& command, Json config) {
-  for (const FlagUse& use : config_variables(command)) {
-    if (starts_with(command[use.flag], kLightningVariable)) config::erase(config, config::kAccumulationKey);
-  }
-  return config;
 }
 
 }  // namespace dsat::host

@@ -22,10 +22,6 @@ inline constexpr const char* kBestDeepSpeedEnvFile = "best_deepspeed_env";
 // is updated if there is one.
 Json trial_hyperparameters(Json hyperparameters, const Json& config, const std::filesystem::path& config_file);
 
-// Returns the configuration as the command's script takes it. Lightning (PL_DEEPSPEED_CONFIG_PATH) refuses a file with
-// an accumulation, which its Trainer sets.
-Json as_script_takes_it(const std::vector<std::string>& command, Json config);
-
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_VARIABLES_HYPERPARAMETERS_H_

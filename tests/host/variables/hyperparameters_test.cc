@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "command/environment_use.h"
+
 namespace dsat::host {
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include "base/fault_point.h"
 #include "command/command_template.h"
-#include "variables/hyperparameters.h"
+#include "command/environment_use.h"
 #include "dsat/base/files.h"
 #include "dsat/base/table.h"
 #include "dsat/base/units.h"
@@ -24,6 +24,7 @@
 #include "finals/verification.h"
 #include "record/measured.h"
 #include "record/versions.h"
+#include "variables/hyperparameters.h"
 
 namespace dsat::host {
 namespace {
