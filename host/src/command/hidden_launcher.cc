@@ -85,7 +85,8 @@ std::string config_in(std::string_view text) {
   }
   for (const FlagUse& use :
        find_flag(words, {"--deepspeed_config", "--deepspeed-config", "--deepspeed_config_file", "--deepspeed"})) {
-    if (use.value < words.size() && ends_in_json(use.read(words))) return use.read(words);
+    const bool is_value = use.value < words.size() && (use.value == use.flag || words[use.value][0] != '-');
+    if (is_value && ends_in_json(use.read(words))) return use.read(words);
   }
   return "";
 }

@@ -184,7 +184,8 @@ void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json
   write_all(argv, micro_uses, micro_batch);
   write_all(argv, accumulation_uses, accumulation);
   const auto is_mapped = [&](const char* key) {
-    return std::any_of(mappings.begin(), mappings.end(), [key](const auto& mapping) { return mapping.first == key; });
+    return std::any_of(mappings.begin(), mappings.end(),
+                       [key](const auto& mapping) { return mapping.first == key && !is_batch_flag(mapping.second); });
   };
   const bool has_micro_batch = is_of_script(micro_uses, script);
   const bool is_swift = find_framework(argv) == Framework::swift;

@@ -21,6 +21,8 @@ using Shape = std::vector<std::optional<int64_t>>;  // nullopt: the size varies
 
 // Pairs, views of a picture and several losses make this many samples of one.
 constexpr int64_t kMostOfASample = 4;
+// Batches that workers make ahead.
+constexpr uint64_t kMostAhead = 16;
 
 std::vector<Shape> parse_shapes(const std::string& inputs) {
   std::vector<Shape> shapes;
@@ -125,7 +127,9 @@ std::optional<Deviation> deviation_of_loaders(const Asked& asked, const ProbeRep
   std::optional<Deviation> found;
   for (const auto& [size, loaded] : report.batches) {
     if (follows_loader(asked, size, loaded.count, least_count)) return std::nullopt;
-    if (loaded.count < least_count) continue;
+    // The engine ends a trial behind its window, so many batches more are those of an evaluation.
+    const bool is_of_window = loaded.count >= least_count && loaded.count <= 2 * least_count + kMostAhead;
+    if (!is_of_window || loaded.most_samples < size) continue;
     if (size <= 1 || size % micro_batch == 0) return std::nullopt;
     found = Deviation{config::kMicroBatchKey, static_cast<int64_t>(size)};
   }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <system_error>
 
 #include "dsat/base/files.h"
@@ -18,16 +17,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array<const char*, 2> kHook{"sitecustomize.py", "dsat_engine_probe.py"};
-constexpr const char* kInjection = "dsat_inject.py";  // a part of the hook, for studies that inject configurations
+constexpr const char* kHook = "sitecustomize.py";
+// Parts of the hook, which it loads if they are there: always, and for studies that inject configurations.
+constexpr const char* kEngineProbe = "dsat_engine_probe.py";
+constexpr const char* kInjection = "dsat_inject.py";
 
 fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
   const fs::path folder = run_dir / kProbeFolder;
   std::error_code error;
   fs::create_directories(folder, error);
-  for (const char* name : kHook) write_file_atomically(folder / name, read_file(hook / name), Durability::renamed);
-  if (fs::exists(hook / kInjection, error)) {
-    write_file_atomically(folder / kInjection, read_file(hook / kInjection), Durability::renamed);
+  write_file_atomically(folder / kHook, read_file(hook / kHook), Durability::renamed);
+  for (const char* part : {kEngineProbe, kInjection}) {
+    if (!fs::exists(hook / part, error)) continue;
+    write_file_atomically(folder / part, read_file(hook / part), Durability::renamed);
   }
   return folder;
 }
@@ -39,9 +41,7 @@ fs::path find_probe(const fs::path& launcher, const fs::path& run_dir, bool on_o
   fs::path folder = launcher.parent_path() / kProbeFolder;
   try {
     std::error_code error;
-    for (const char* name : kHook) {
-      if (!fs::is_regular_file(folder / name, error)) throw Error("no file " + (folder / name).string());
-    }
+    if (!fs::is_regular_file(folder / kHook, error)) throw Error("no file " + (folder / kHook).string());
     // Python writes the compiled hook beside its source. If it cannot, every start compiles the hook again.
     if (on_other_hosts || access(folder.c_str(), W_OK) != 0) folder = copy_of(folder, run_dir);
     if (folder.string().find(':') == std::string::npos) return folder;
@@ -57,12 +57,14 @@ void add_probe(const fs::path& hook, const fs::path& trial_dir, bool on_other_ho
   const fs::path folder = trial_dir / kProbeFolder;
   fs::create_directory(folder, error);
   if (error) return;
-  const auto copy = [&](const char* name) {
-    if (!error) fs::copy_file(hook / name, folder / name, fs::copy_options::overwrite_existing, error);
-  };
   if (on_other_hosts) {
-    for (const char* name : kHook) copy(name);
-    if (get_variable(environment, kInjectVariable)) copy(kInjection);  // there it stands for DSAT_INJECT
+    fs::copy_file(hook / kHook, folder / kHook, fs::copy_options::overwrite_existing, error);
+    const auto copy_part = [&](const char* part) {
+      std::error_code ignored;
+      fs::copy_file(hook / part, folder / part, fs::copy_options::overwrite_existing, ignored);
+    };
+    copy_part(kEngineProbe);
+    if (get_variable(environment, kInjectVariable)) copy_part(kInjection);  // there it stands for DSAT_INJECT
   }
   if (error) return;
   const std::string path = (on_other_hosts ? folder : hook).string();

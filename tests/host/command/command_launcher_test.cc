@@ -268,10 +268,9 @@ TEST_F(Command, ReadsHowManySlotsALauncherTakes) {
   EXPECT_EQ(slots({"accelerate", "launch", "--num_processes", "6", "t.py", "--num_processes", "1"}), 6);
   EXPECT_EQ(slots({"python3", "--ranks", "2"}), 2);
   EXPECT_EQ(slots({"srun", "-n", "16", "python3"}), 16);
-  const LauncherResources parsed = parse({"deepspeed", "-H", "hosts", "--num_gpus", "8", "--num_nodes=-1", "-i", "w1",
-                                          "t.py", "--deepspeed_config=a"})
-                                       .resources();
-  EXPECT_EQ(parsed.num_gpus, 8);
+  const LauncherResources parsed =
+      parse({"deepspeed", "-H", "hosts", "--num_nodes=-1", "-i", "w1", "t.py", "--deepspeed_config=a"}).resources();
+  EXPECT_EQ(parse({"deepspeed", "--num_gpus", "8", "t.py", "--deepspeed_config=a"}).resources().num_gpus, 8);
   EXPECT_EQ(parsed.num_nodes, std::nullopt);
   EXPECT_EQ(parsed.hostfile, "hosts");
   EXPECT_EQ(parsed.include, "w1");

@@ -107,6 +107,7 @@ TEST(AsAskedTest, WithoutAnEngineLoadersCount) {
   EXPECT_FALSE(had_batch(4, loaded({{8, {8, 7}}}))) << "the batch of both ranks";
   EXPECT_FALSE(had_batch(4, loaded({{4, {4, 7}}, {100, {100, 20}}}))) << "an evaluation beside";
   EXPECT_FALSE(had_batch(8, loaded({{4, {4, 2}}}))) << "too few to be the training's";
+  EXPECT_FALSE(had_batch(8, loaded({{4, {4, 100}}}))) << "an evaluation";
   EXPECT_FALSE(had_batch(16, loaded({{1, {1, 7}}}))) << "an item may be a batch";
   EXPECT_FALSE(had_batch(16, loaded({{1024, {1024, 7}}}))) << "cut into micro batches";
   const auto found = find_deviation(asked(4, 8), loaded({{32, {32, 5}}}), kWindow);

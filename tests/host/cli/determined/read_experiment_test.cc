@@ -81,7 +81,7 @@ TEST_F(ExperimentFile, OverwritesMayHaveDottedKeysAndTheTypeInCapitals) {
     return read("", "deepspeed_config: ds.json, overwrite_deepspeed_args: {" + keys + "}").config_overwrites;
   };
   EXPECT_EQ(overwrites("zero_optimization.stage: 2, zero_optimization: {overlap_comm: true}, gradient_clipping: 1.0"),
-            Json::parse(R"({"zero_optimization": {"overlap_comm": true, "stage": 2}, "gradient_clipping": 1.0})"));
+            Json::parse(R"({"zero_optimization": {"stage": 2, "overlap_comm": true}, "gradient_clipping": 1.0})"));
   EXPECT_EQ(overwrites("zero_optimization.stage: {type: categorical, vals: [1, 2]}"),
             Json::parse(R"({"zero_optimization": {"stage": [1, 2]}})"));
   EXPECT_EQ(overwrites("optimizer: {TYPE: AdamW, params: {lr: 0.1}}"),
