@@ -58,7 +58,8 @@ std::vector<FlagUse> yaml_words(const Argv& argv, const LauncherUse& launcher) {
   return uses;
 }
 
-std::optional<TrainingYaml> read_training_yaml(const Argv& argv, const FlagUse& use, const fs::path& cwd) {
+std::optional<TrainingYaml> read_training_yaml(const Argv& argv, const LauncherUse& launcher, const FlagUse& use,
+                                               const fs::path& cwd) {
   TrainingYaml training;
   training.use = use;
   training.file = cwd / use.read(argv);
@@ -86,9 +87,12 @@ std::optional<TrainingYaml> read_training_yaml(const Argv& argv, const FlagUse& 
     if (training.micro_batch_key == nullptr && training.root.contains(key)) training.micro_batch_key = key;
   }
   const auto has = [&](const char* key) { return training.root.contains(key); };
-  const bool trains = training.has_configuration() || training.micro_batch_key != nullptr || has(kAccumulation) ||
-                      std::count_if(kTrainerKeys.begin(), kTrainerKeys.end(), has) > 1;
-  if (!trains) return std::nullopt;
+  const bool has_batch = training.micro_batch_key != nullptr || has(kAccumulation);
+  const bool is_trainers = std::count_if(kTrainerKeys.begin(), kTrainerKeys.end(), has) > 1;
+  if (!training.has_configuration() && !has_batch && !is_trainers) return std::nullopt;
+  training.takes_keys = training.has_configuration() || find_framework(argv) != Framework::none ||
+                        runs_trainer(argv, launcher.script(), cwd);
+  if (!has_batch && !training.takes_keys) return std::nullopt;
   if (training.micro_batch_key == nullptr) training.micro_batch_key = kTrainerMicroBatch;
   return training;
 }
@@ -100,7 +104,8 @@ std::vector<std::pair<std::string, Json>> values_of(const TrainingYaml& yaml, co
   if (yaml.has_configuration()) values.emplace_back(kConfigKey, config_file.string());
   const auto add = [&](const char* key, const char* of_config) {
     const Json* value = config::find(config, of_config);
-    if (value != nullptr && value->is_number()) values.emplace_back(key, *value);
+    const bool is_taken = yaml.takes_keys || yaml.root.contains(key);
+    if (is_taken && value != nullptr && value->is_number()) values.emplace_back(key, *value);
   };
   add(yaml.micro_batch_key, config::kMicroBatchKey);
   add(kAccumulation, config::kAccumulationKey);
@@ -133,7 +138,7 @@ std::string TrainingYaml::text_at(const char* key) const {
 std::optional<TrainingYaml> find_training_yaml(const Argv& argv, const LauncherUse& launcher, const fs::path& cwd) {
   std::optional<TrainingYaml> found;
   for (const FlagUse& use : yaml_words(argv, launcher)) {
-    std::optional<TrainingYaml> yaml = read_training_yaml(argv, use, cwd);
+    std::optional<TrainingYaml> yaml = read_training_yaml(argv, launcher, use, cwd);
     if (!yaml) continue;
     if (found && found->has_configuration() && yaml->has_configuration()) {
       throw Error(fmt::format("two files of the command name a configuration ({} and {}): leave one of the keys out",
@@ -157,7 +162,8 @@ std::string with_configuration(const TrainingYaml& yaml, const Json& config, con
   YamlCopy copy(yaml.text, yaml.file);
   for (const auto& [key, value] : values_of(yaml, config, config_file)) copy.set(key, value);
   // axolotl takes two of the three.
-  if (yaml.micro_batch_key == kAxolotlMicroBatch) copy.erase("batch_size");
+  const bool has_both = yaml.takes_keys || yaml.root.contains(kAccumulation);
+  if (yaml.micro_batch_key == kAxolotlMicroBatch && has_both) copy.erase("batch_size");
   return copy.text();
 }
 

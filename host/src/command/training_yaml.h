@@ -28,6 +28,7 @@ struct TrainingYaml {
   std::string config_place;               // of `deepspeed:`, for messages
   Json config;                            // the configuration in the file; null: none
   const char* micro_batch_key = nullptr;  // micro_batch_size of axolotl, or per_device_train_batch_size
+  bool takes_keys = false;                // keys that the file does not have may be added: its reader knows them
 
   bool has_configuration() const { return !config_name.empty() || config.is_object(); }
   std::string text_at(const char* key) const;  // a scalar at the top; empty: none

@@ -178,6 +178,23 @@ TEST_F(Command, AccelerateNamesTheConfigurationInFrontOfTheScript) {
   EXPECT_EQ(config_file_of({}, dir()), std::nullopt);
 }
 
+TEST_F(Command, ATrainingYamlOfAScriptOfAnotherKindGetsNoKeys) {
+  write_text(dir() / "run.yaml", "output_dir: o\nlearning_rate: 1\nmicro_batch_size: 4  # mine\nbatch_size: 8\n");
+  write_text(dir() / "t.py", "argparse");
+  const Json config{{"train_micro_batch_size_per_gpu", 12}, {"gradient_accumulation_steps", 2}};
+  const CommandTemplate command = parse({"python3", "t.py", "--config=run.yaml", "--deepspeed_config", "a.json"});
+  const TrialContext trial{"/t/ds_config.json", "/t", {{"0", 0, {}}}, 29500, config};
+  EXPECT_THAT(command.render(trial),
+              ElementsAre("python3", "t.py", "--config=/t/train.yaml", "--deepspeed_config", "/t/ds_config.json"));
+  EXPECT_EQ(command.files(trial)[0].text, "output_dir: o\nlearning_rate: 1\nmicro_batch_size: 12\nbatch_size: 8\n");
+  EXPECT_EQ(command.with_own_batch(Json::object())["train_micro_batch_size_per_gpu"], 4);
+  write_text(dir() / "run.yaml", "output_dir: o\nlearning_rate: 1\n");
+  EXPECT_TRUE(parse({"python3", "t.py", "run.yaml", "--deepspeed_config", "a.json"}).files(trial).empty());
+  write_text(dir() / "t.py", "from transformers import HfArgumentParser");
+  EXPECT_THAT(parse({"python3", "t.py", "run.yaml", "--deepspeed_config", "a.json"}).files(trial)[0].text,
+              HasSubstr("per_device_train_batch_size: 12\ngradient_accumulation_steps: 2\n"));
+}
+
 TEST_F(Command, PlaceholdersStandForATrialsValues) {
   const Json config{{"train_micro_batch_size_per_gpu", 12},
                     {"gradient_accumulation_steps", 2},
