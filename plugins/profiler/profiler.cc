@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
 #include "dsat/config/batch.h"
@@ -36,6 +37,17 @@ void check_size(double num_params, std::optional<double> trainable) {
         DSAT_FAILED_PRECONDITION,
         fmt::format("trainable_num_params is {}, but num_params, of the whole model, is {}", *trainable, num_params));
   }
+}
+
+// May a stage or a value be the cause of this failure? It is not of an error of names, files or syntax in Python.
+bool may_be_of_values(const Exit& exit) {
+  const std::string_view reason = exit.reason();
+  const auto others = {"NameError",           "SyntaxError",         "IndentationError",
+                       "ModuleNotFoundError", "FileNotFoundError",   "PermissionError",
+                       " failed by itself",   " could not start it", "can't open file"};
+  return exit.outcome() == Outcome::failed && std::none_of(others.begin(), others.end(), [&](const char* words) {
+           return reason.find(words) != std::string_view::npos;
+         });
 }
 
 }  // namespace
@@ -121,7 +133,7 @@ void ModelProfiler::model_information_ended(const Exit& exit) {
     return measure_next();
   }
   if (exit.outcome() == Outcome::failed && begin_at_own_micro_batch()) return ask_model_information(stage_);
-  if (exit.outcome() == Outcome::failed && turn_to_other_values()) return ask_model_information(stage_);
+  if (may_be_of_values(exit) && turn_to_other_values()) return ask_model_information(stage_);
   if (are_others_refused(exit)) return ask_model_information(stage_);
   if (exit.outcome() != Outcome::out_of_memory) return give_up("the model-information trial", exit);
   observations_.push_back({setup(stage_, micro_batch_), true, {}});
@@ -250,7 +262,8 @@ void ModelProfiler::measured(const Exit& exit) {
     const bool none_ran = std::none_of(observations_.begin(), observations_.end(),
                                        [](const cost::Observation& seen) { return !seen.out_of_memory; });
     const bool is_smallest = micro_batch_ == micro_batches_->smallest();
-    if (none_ran && is_smallest && (turn_to_other_values() || are_others_refused(exit))) least_failed_.reset();
+    const bool turns = none_ran && is_smallest && may_be_of_values(exit) && turn_to_other_values();
+    if (turns || (none_ran && is_smallest && are_others_refused(exit))) least_failed_.reset();
   }
   // The highest stage needs the least memory. The point of a lost or stopped trial is asked for again.
   if (outcome == Outcome::out_of_memory) stage_ = highest_stage();

@@ -53,6 +53,15 @@ TEST(ProfilerOfOtherValues, WhereTheUsersOwnConfigurationFailsAnotherStageWithOt
   }
 }
 
+TEST(ProfilerOfOtherValues, AnErrorOfTheScriptsCodeIsNoValues) {
+  const Surface surface;
+  auto run = bench(profile_study(surface), [](const testing::Trial&) {
+    return testing::Answer::failed("exit status 1: NameError: name 'modle' is not defined");
+  });
+  ASSERT_TRUE(run.run()) << run.error();
+  EXPECT_EQ(run.asked().size(), 1u);
+}
+
 // Values that clash are refused without a run; the other stage keeps the user's own then.
 TEST(ProfilerOfOtherValues, WhereTheOtherValuesAreRefusedTheOtherStageAloneIsMeasured) {
   const Surface surface;
