@@ -44,7 +44,7 @@ class HostProcess:
         finally:
             os.close(write)
         self._read = read
-        self._said = ""
+        self._printed = ""
         self.interrupts = 0
 
     def run(self, on_event: Callable[[Event], None]) -> int:
@@ -68,7 +68,7 @@ class HostProcess:
         finally:
             os.close(self._read)
             self._errors.seek(0)
-            self._said = self._errors.read().decode("utf-8", "replace").strip()
+            self._printed = self._errors.read().decode("utf-8", "replace").strip()
             self._errors.close()
         if self.interrupts > 1:
             raise KeyboardInterrupt
@@ -86,10 +86,10 @@ class HostProcess:
                 self._interrupt()
 
     def last_error(self) -> str:
-        """What dsat-host said last on standard error, without its name."""
-        lines = self._said.splitlines()
+        """The last line of dsat-host on standard error, without its name."""
+        lines = self._printed.splitlines()
         named = [line for line in lines if line.startswith("dsat-host: ")]
         status = self._process.returncode
         how = f"it was ended by signal {-status}" if status < 0 else f"it ended with status {status}"
-        said = (named or lines)[-1:]
-        return said[0].replace("dsat-host: ", "", 1) if said else f"dsat-host said nothing: {how}"
+        last = (named or lines)[-1:]
+        return last[0].replace("dsat-host: ", "", 1) if last else f"dsat-host ended without a word: {how}"

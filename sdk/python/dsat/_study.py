@@ -40,7 +40,7 @@ class Study:
 
     @property
     def reason(self) -> str:
-        """Why the study ended, in one line; empty if nothing is to be said."""
+        """Why the study ended, in one line; empty if there is no more to know."""
         return str(self._result["reason"] if self._result else self._shown()["study"].get("reason") or "")
 
     @property
