@@ -24,7 +24,7 @@ class PlanTest : public StudyTest {
   Plan plan_with(
       const std::string& config, const Change& change = [](StudyOptions&) {}) {
     write_text(dir() / "ds_config.json", config);
-    write_text(dir() / "train.py", "");
+    if (!std::filesystem::exists(dir() / "train.py")) write_text(dir() / "train.py", "");
     StudyOptions given = options();
     change(given);
     return plan_of(given);
