@@ -27,6 +27,7 @@ class Binary final : public search::LineageSearch {
   std::optional<size_t> choose() override { return idle_or_new(); }
   // As in Determined, a search ends when its range is empty, and not before.
   bool precise() const override { return true; }
+  bool leaves_stages() const override { return !exact_; }
   std::optional<Step> next_step(size_t index) const override;
 
  private:

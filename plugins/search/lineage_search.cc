@@ -182,7 +182,7 @@ bool LineageSearch::ask(size_t index, const Step& step, const Json& overrides) {
 
 std::optional<LineageSearch::Step> LineageSearch::plan(size_t index) const {
   const Lineage& lineage = lineages_[index];
-  if (history_->is_doubtful(lineage.configuration.stage))
+  if (is_doubtful(lineage.configuration.stage))
     return Step{0, 0, "the smallest micro batch, as nothing fits"};
   if (!small_wins_) return next_step(index);
   if (lineage.trials > 0) return std::nullopt;
@@ -204,7 +204,7 @@ std::optional<Configuration> LineageSearch::draw(uint64_t index, const Usable& u
 std::optional<size_t> LineageSearch::open_lineage() {
   if (std::optional<Configuration> frugal = next_frugal()) return add_lineage(std::move(*frugal));
   for (const config::StageSpace& stage : space_.stages) {
-    if (history_->is_doubtful(stage.stage) && is_looked_into(stage.stage)) return std::nullopt;
+    if (is_doubtful(stage.stage) && is_looked_into(stage.stage)) return std::nullopt;
   }
   std::optional<Configuration> drawn = draw(lineages_.size(), [this](const Configuration& configuration) {
     return !is_taken(configuration) && may_fit(configuration);

@@ -92,6 +92,8 @@ class LineageSearch : public Searcher<LineageSearch> {
   bool goes_beyond(const Lineage& lineage, const Ceiling& known) const;
   // Does a lineage search down to the last rank? Otherwise it ends when the open range is a small share of its size.
   virtual bool precise() const { return false; }
+  // Is a stage in which nothing fits left early? Otherwise each of its lineages finds that out by itself.
+  virtual bool leaves_stages() const { return true; }
   bool too_fine(const Lineage& lineage, int64_t high) const;
   Ceiling ceiling(const Lineage& lineage) const;
   // The largest micro batch that a search considers, before the range factor.
@@ -127,6 +129,7 @@ class LineageSearch : public Searcher<LineageSearch> {
   bool may_fit(const Configuration& configuration) const;
   size_t add_lineage(Configuration configuration);
   // Stages in which nothing fits so far (lineage_search_doubt.cc).
+  bool is_doubtful(int stage) const;
   bool is_looked_into(int stage) const;
   std::optional<Configuration> next_frugal();
   int64_t largest_completed() const;  // of any configuration; -1: none

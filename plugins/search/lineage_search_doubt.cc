@@ -8,6 +8,8 @@
 
 namespace dsat::search {
 
+bool LineageSearch::is_doubtful(int stage) const { return leaves_stages() && history_->is_doubtful(stage); }
+
 bool LineageSearch::is_looked_into(int stage) const {
   return std::any_of(lineages_.begin(), lineages_.end(),
                      [&](const Lineage& lineage) { return !lineage.ended && lineage.configuration.stage == stage; });
@@ -16,7 +18,7 @@ bool LineageSearch::is_looked_into(int stage) const {
 // A stage whose frugal configurations have all ended is left. If other stages fit, the memory model's doubt is enough.
 std::optional<Configuration> LineageSearch::next_frugal() {
   for (const config::StageSpace& stage : space_.stages) {
-    if (!history_->is_doubtful(stage.stage)) continue;
+    if (!is_doubtful(stage.stage)) continue;
     if (is_looked_into(stage.stage)) continue;
     for (Configuration& frugal : frugal_configurations(stage)) {
       if (!is_taken(frugal) && (history_->nothing_fits() || may_fit(frugal))) return std::move(frugal);

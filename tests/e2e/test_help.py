@@ -8,6 +8,7 @@ import unittest
 from support import BUILD, FIXTURES, HOST, PROJECT, HostTest
 
 SCENARIO = str(PROJECT / "examples/sim/1-gpu-gpt2-medium.json")
+EVENTS = os.open(os.devnull, os.O_WRONLY)
 OPTION = re.compile(r"^  (--[a-z-]+)(?: ([A-Z]\S*|[a-z]+(?:\|[a-z]+)+))?(?: \(=|  | [^(])", re.M)
 
 # Values of options whose --help names neither choices nor a plain number.
@@ -23,7 +24,7 @@ VALUES = {
     "--ds-config": ["ds_config.json"], "--arg-mapping": ["train_micro_batch_size_per_gpu=--batch"],
     "--output-dir": ["elsewhere"], "--launcher": ["pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"],
     "--master-port": ["29999"], "--search-runner-config": ["runner.yaml"], "--precision": ["fp16", "bf16", "fp32"],
-    "--exact": [None], "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO],
+    "--exact": [None], "--events": [str(EVENTS)], "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO],
     "--max-oom-probability": ["0.1"], "--memory-margin": ["0.1"],
     "--optimizer": ["adam", "adamw", "sgd", "sgd-momentum"], "--checkpointing": ["none", "selective", "full"],
 }
@@ -50,7 +51,7 @@ class Help(HostTest):
 
     def host(self, *arguments):
         return subprocess.run([HOST, *map(str, arguments)], cwd=self.dir, env=self.environment, capture_output=True,
-                              text=True, timeout=120)
+                              text=True, timeout=120, pass_fds=(EVENTS,))
 
     def offered(self, *form):
         result = self.host(*form, "--help", "all")

@@ -80,7 +80,7 @@ class IsolatedSearchers(HostTest):
         self.assertEqual(self.decisions(half), self.decisions(whole))
 
     def test_a_search_is_taken_over_whatever_was_asked_for_before(self):
-        asked = [{"zero_optimization": {"reduce_bucket_size": -1}}, {"zero_optimization": {"stage": "2"}},
+        asked = [{"zero_optimization": {"reduce_bucket_size": -1}}, {"zero_optimization": {"stage": "two"}},
                  {"train_micro_batch_size_per_gpu": 2.5}, {"train_micro_batch_size_per_gpu": 1}]
         script = {"start": [{"try": overrides} for overrides in asked], "result *": [{"finish": "enough"}]}
         run = self.dir / "run"

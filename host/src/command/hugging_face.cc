@@ -188,13 +188,14 @@ void follow_configuration(Argv& argv, size_t script, Trainer trainer, const Json
                        [key](const auto& mapping) { return mapping.first == key && !is_batch_flag(mapping.second); });
   };
   const bool has_micro_batch = is_of_script(micro_uses, script);
-  const bool is_swift = find_framework(argv) == Framework::swift;
-  const bool complete = trainer == Trainer::hugging_face && (is_swift || starts_python(argv));
+  const Framework framework = find_framework(argv);
+  const bool complete = trainer == Trainer::hugging_face && (framework != Framework::none || starts_python(argv));
   if (!has_micro_batch && complete && micro_batch && !is_mapped(config::kMicroBatchKey)) {
     argv.insert(argv.end(), {kMicroBatchFlag, *micro_batch});
   }
   // Without the flag swift accumulates to 16 samples.
-  const bool is_needed = accumulation && (*accumulation != "1" || is_swift) && !is_mapped(config::kAccumulationKey);
+  const bool is_needed = accumulation && (*accumulation != "1" || framework == Framework::swift) &&
+                         !is_mapped(config::kAccumulationKey);
   if (!is_of_script(accumulation_uses, script) && (complete || has_micro_batch) && is_needed) {
     argv.insert(argv.end(), {kAccumulationFlag, *accumulation});
   }

@@ -90,8 +90,10 @@ std::optional<TrainingYaml> read_training_yaml(const Argv& argv, const LauncherU
   const bool has_batch = training.micro_batch_key != nullptr || has(kAccumulation);
   const bool is_trainers = std::count_if(kTrainerKeys.begin(), kTrainerKeys.end(), has) > 1;
   if (!training.has_configuration() && !has_batch && !is_trainers) return std::nullopt;
+  const auto first = argv.begin() + static_cast<std::ptrdiff_t>(launcher.script());
+  const auto script = std::find_if(first, argv.end(), is_python_script);  // behind Python, where there is no launcher
   training.takes_keys = training.has_configuration() || find_framework(argv) != Framework::none ||
-                        runs_trainer(argv, launcher.script(), cwd);
+                        runs_trainer(argv, static_cast<size_t>(script - argv.begin()), cwd);
   if (!has_batch && !training.takes_keys) return std::nullopt;
   if (training.micro_batch_key == nullptr) training.micro_batch_key = kTrainerMicroBatch;
   return training;

@@ -171,8 +171,8 @@ TEST_F(CommandForms, AutoBatchSizesProveTheTrainer) {
               AllOf(Contains("--per_device_train_batch_size"), Contains("--gradient_accumulation_steps")));
   command.map_arguments({{"train_micro_batch_size_per_gpu", "--bs"}});
   EXPECT_THAT(command.render(context), Not(Contains("--per_device_train_batch_size"))) << "another flag is mapped";
-  write_program(dir() / "swift", "#!/bin/sh\n");
-  CommandTemplate program = parse({"swift", "sft", "--deepspeed", "a.json", "--output_dir", "o"});
+  write_program(dir() / "mine", "#!/bin/sh\n");
+  CommandTemplate program = parse({"mine", "sft", "--deepspeed", "a.json", "--output_dir", "o"});
   EXPECT_THAT(program.render(context), Not(Contains("--per_device_train_batch_size"))) << "no script of the Trainer's";
 }
 
