@@ -1,3 +1,4 @@
+// The control thread makes the lines, and another thread writes them.
 #include "terminal/event_stream.h"
 
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #include "plan/experiment_files.h"
 
 #include "dsat/base/files.h"
-#include "runner/python_package.h"
 #include "variables/hyperparameters.h"
+#include "variables/python_package.h"
 
 namespace dsat::host {
 

@@ -12,7 +12,6 @@
 #include "local/local_engine.h"
 #include "prefix/prefix_engine.h"
 #include "runner/preflight.h"
-#include "runner/python_package.h"
 #include "runner/trial_runner.h"
 #include "sim/simulated_runner.h"
 #include "slurm/allocation.h"
@@ -20,6 +19,7 @@
 #include "slurm/pilot_engine.h"
 #include "slurm/shared_folder.h"
 #include "slurm/slurm_tools.h"
+#include "variables/python_package.h"
 
 namespace dsat::host {
 namespace {
@@ -29,9 +29,7 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> words
 }
 
 // The token is unique on a cluster, so that two studies with the same folder name their jobs differently.
-std::string make_token() {
-  return fmt::format("dsat-{:08x}", random_bits() & 0xffffffff);
-}
+std::string make_token() { return fmt::format("dsat-{:08x}", random_bits() & 0xffffffff); }
 
 std::string runner_of_place(const StudyOptions& options, const std::optional<CommandTemplate>& command,
                             const Environment& environment) {

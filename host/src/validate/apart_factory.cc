@@ -1,3 +1,4 @@
+// Calls through the C interface become events for the process, and its requests become calls of the bench.
 #include "validate/apart_factory.h"
 
 #include <cstdint>

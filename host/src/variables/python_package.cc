@@ -1,6 +1,6 @@
 // Finds the Python package relative to the launcher and appends its folder to PYTHONPATH, after the user's own
 // packages.
-#include "runner/python_package.h"
+#include "variables/python_package.h"
 
 #include <fmt/format.h>
 

@@ -4,8 +4,8 @@
 // user's own packages have priority. It comes before site-packages, and within an experiment the stand-in `determined`
 // is used even if Determined is installed (sdk/python/determined/__init__.py).
 // Threading: pure except for the files. Errors: none; a study runs without the packages, and a notice has the reason.
-#ifndef DSAT_HOST_RUNNER_PYTHON_PACKAGE_H_
-#define DSAT_HOST_RUNNER_PYTHON_PACKAGE_H_
+#ifndef DSAT_HOST_VARIABLES_PYTHON_PACKAGE_H_
+#define DSAT_HOST_VARIABLES_PYTHON_PACKAGE_H_
 
 #include <filesystem>
 #include <string>
@@ -25,4 +25,4 @@ void add_python_package(const std::filesystem::path& folder, const Environment& 
 
 }  // namespace dsat::host
 
-#endif  // DSAT_HOST_RUNNER_PYTHON_PACKAGE_H_
+#endif  // DSAT_HOST_VARIABLES_PYTHON_PACKAGE_H_

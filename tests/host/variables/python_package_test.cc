@@ -1,5 +1,5 @@
 // Where dsat's Python packages are found, and where in PYTHONPATH their folder stands.
-#include "runner/python_package.h"
+#include "variables/python_package.h"
 
 #include <gmock/gmock.h>
 
