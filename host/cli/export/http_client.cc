@@ -45,7 +45,7 @@ void trust_the_system(asio::ssl::context& context) {
   }
 }
 
-http::request<http::string_body> message_of(const Site& site, const HttpRequest& request) {
+http::request<http::string_body> message_of(const Site& site, const ClientRequest& request) {
   http::request<http::string_body> message(http::string_to_verb(request.method), request.target, 11);
   const bool usual = site.port == (site.tls ? "443" : "80");
   const std::string host = site.host.find(':') == std::string::npos ? site.host : "[" + site.host + "]";
@@ -69,8 +69,8 @@ void run(asio::io_context& context, const char* what, Start&& start) {
 }
 
 template <class Stream>
-HttpAnswer exchange(asio::io_context& context, Stream& stream, const Site& site, const HttpRequest& request,
-                    size_t most_bytes) {
+ClientAnswer exchange(asio::io_context& context, Stream& stream, const Site& site, const ClientRequest& request,
+                      size_t most_bytes) {
   const auto message = message_of(site, request);
   run(context, "send", [&](auto done) { http::async_write(stream, message, done); });
   beast::flat_buffer buffer;
@@ -126,7 +126,7 @@ std::optional<Site> site_of(const std::string& uri) {
   return site;
 }
 
-HttpAnswer send(const Site& site, const HttpRequest& request, size_t most_bytes) {
+ClientAnswer send(const Site& site, const ClientRequest& request, size_t most_bytes) {
   asio::io_context context;
   if (!site.tls) {
     beast::tcp_stream stream(context);

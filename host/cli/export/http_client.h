@@ -22,18 +22,18 @@ struct Site {
 // The parts of "http://HOST:PORT/PATH", also with [IPV6]; nullopt: this is not such an address.
 std::optional<Site> site_of(const std::string& uri);
 
-struct HttpRequest {
+struct ClientRequest {
   std::string method, target, body;
   std::vector<std::pair<std::string, std::string>> headers;
 };
 
-struct HttpAnswer {
+struct ClientAnswer {
   unsigned status = 0;
   std::string body;
 };
 
 // A longer answer than `most_bytes` is an error and is not read.
-HttpAnswer send(const Site& site, const HttpRequest& request, size_t most_bytes);
+ClientAnswer send(const Site& site, const ClientRequest& request, size_t most_bytes);
 
 // Text as a part of a query: all but letters, digits and -._~ as %XX.
 std::string query_text(const std::string& text);

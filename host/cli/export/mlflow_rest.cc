@@ -33,14 +33,14 @@ class MlflowServer {
   }
 
   Json post(const std::string& what, const Json& body) {
-    HttpRequest request{"POST", target_of(what), config::text_of(body), {{"Content-Type", "application/json"}}};
+    ClientRequest request{"POST", target_of(what), config::text_of(body), {{"Content-Type", "application/json"}}};
     return answer(what, ask(std::move(request)));
   }
 
   // The id of the experiment of that name, which is created if there is none.
   std::string experiment(const std::string& name) {
     const std::string what = "experiments/get-by-name";
-    const HttpAnswer found = ask({"GET", target_of(what) + "?experiment_name=" + query_text(name), "", {}});
+    const ClientAnswer found = ask({"GET", target_of(what) + "?experiment_name=" + query_text(name), "", {}});
     if (found.status == kOk) return text_at(answer(what, found), {"experiment", "experiment_id"});
     return text_at(post("experiments/create", {{"name", name}}), {"experiment_id"});
   }
@@ -58,7 +58,7 @@ class MlflowServer {
   std::string shown() const { return one_line(mask_secrets(uri_)); }
   std::string target_of(const std::string& what) const { return site_.path + kApi + what; }
 
-  HttpAnswer ask(HttpRequest request) const {
+  ClientAnswer ask(ClientRequest request) const {
     const char* token = std::getenv("MLFLOW_TRACKING_TOKEN");
     const char* user = std::getenv("MLFLOW_TRACKING_USERNAME");
     const char* password = std::getenv("MLFLOW_TRACKING_PASSWORD");
@@ -75,7 +75,7 @@ class MlflowServer {
     }
   }
 
-  Json answer(const std::string& what, const HttpAnswer& given) const {
+  Json answer(const std::string& what, const ClientAnswer& given) const {
     const Json body = Json::parse(given.body, nullptr, false);
     if (given.status == kOk && body.is_object()) return body;
     const std::string why = body.is_object() ? leaf_text(body.value("message", Json())) : "no JSON";
