@@ -271,7 +271,8 @@ TEST(SettingsTest, WhatDeepSpeedTakesForNoneOrForAllIsTaken) {
 }
 
 TEST(SettingsTest, EverySpellingOfTensorParallelismIsRefused) {
-  for (const char* spelling : {R"({"mp_size": 2})", R"({"tensor_parallel": {"autotp_size": 2}})"}) {
+  for (const char* spelling : {R"({"tensor_parallel": {"tp": {"tp_size": 2}}})", R"({"mp_size": 2})",
+                               R"({"tensor_parallel": {"autotp_size": 2}})"}) {
     EXPECT_THAT(error_of(spelling), HasSubstr("no tensor parallelism")) << spelling;
   }
   EXPECT_THAT(error_of(R"({"sequence_parallel_size": 2})"), HasSubstr("no sequence parallelism"));

@@ -178,6 +178,7 @@ void refuse_unsupported(const Json& config) {
     throw Error(fmt::format("the tensor-parallel size is {}: dsat-trial has no tensor parallelism; set it to 1", size));
   }
   refuse_above_one(config, "autotp_size", "tensor parallelism");
+  refuse_above_one(config, "tensor_parallel.tp.tp_size", "tensor parallelism");  // DeepSpeed ignores it without a word
   refuse_above_one(config, config::kSequenceParallelKey, "sequence parallelism");
   refuse_above_one(config, "zero_optimization.zero_hpz_partition_size", "hierarchical partitioning");
   refuse_above_one(config, "zero_optimization.mics_shard_size", "hierarchical partitioning");
