@@ -29,7 +29,7 @@ struct RunSettings {
   std::vector<std::string> notices;  // printed first, unless quiet
 };
 
-// What the command line says of it. Throws if the events cannot be written.
+// The settings that the command line gives. Throws if the events cannot be written.
 RunSettings run_settings(const cli_kit::Values& values);
 
 // The options for `dsat-host resume DIR` that these settings need, each after a blank.

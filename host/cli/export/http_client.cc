@@ -3,7 +3,6 @@
 #include "export/http_client.h"
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
 
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
@@ -141,24 +140,6 @@ ClientAnswer send(const Site& site, const ClientRequest& request, size_t most_by
   connect(context, beast::get_lowest_layer(stream), site);
   run(context, "agree on TLS", [&](auto done) { stream.async_handshake(asio::ssl::stream_base::client, done); });
   return exchange(context, stream, site, request, most_bytes);
-}
-
-std::string query_text(const std::string& text) {
-  constexpr const char* kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
-  std::string out;
-  for (const char c : text) {
-    const bool plain = c != '\0' && std::string_view(kPlain).find(c) != std::string_view::npos;
-    out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
-std::string base64_of(const std::string& text) {
-  std::string out(4 * ((text.size() + 2) / 3) + 1, '\0');  // EVP_EncodeBlock ends it with a zero
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  out.resize(static_cast<size_t>(size));
-  return out;
 }
 
 }  // namespace dsat::cli

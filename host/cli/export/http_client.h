@@ -35,12 +35,6 @@ struct ClientAnswer {
 // A longer answer than `most_bytes` is an error and is not read.
 ClientAnswer send(const Site& site, const ClientRequest& request, size_t most_bytes);
 
-// Text as a part of a query: all but letters, digits and -._~ as %XX.
-std::string query_text(const std::string& text);
-
-// "user:password" for a header of basic authorization.
-std::string base64_of(const std::string& text);
-
 }  // namespace dsat::cli
 
 #endif  // DSAT_CLI_EXPORT_HTTP_CLIENT_H_

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "dsat/base/encode.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
 #include "export/files.h"
@@ -25,13 +26,7 @@ int status_number(const std::string& status) {
 }
 
 std::string file_uri(const fs::path& path) {
-  std::string uri = "file://";
-  for (const unsigned char c : path.string()) {
-    const bool plain =
-        std::isalnum(c) != 0 || std::string_view("/-_.~").find(static_cast<char>(c)) != std::string_view::npos;
-    uri += plain ? std::string(1, static_cast<char>(c)) : fmt::format("%{:02X}", c);
-  }
-  return uri;
+  return "file://" + percent_encoded(path.string(), "/");
 }
 
 std::string experiment_meta(const host::StudyFacts& facts, const std::string& id, const fs::path& folder) {

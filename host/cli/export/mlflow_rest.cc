@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "dsat/base/encode.h"
 #include "dsat/base/secrets.h"
 #include "dsat/config/json.h"
 #include "dsat/error.h"
@@ -40,7 +41,7 @@ class MlflowServer {
   // The id of the experiment of that name, which is created if there is none.
   std::string experiment(const std::string& name) {
     const std::string what = "experiments/get-by-name";
-    const ClientAnswer found = ask({"GET", target_of(what) + "?experiment_name=" + query_text(name), "", {}});
+    const ClientAnswer found = ask({"GET", target_of(what) + "?experiment_name=" + percent_encoded(name), "", {}});
     if (found.status == kOk) return text_at(answer(what, found), {"experiment", "experiment_id"});
     return text_at(post("experiments/create", {{"name", name}}), {"experiment_id"});
   }
@@ -66,7 +67,7 @@ class MlflowServer {
       request.headers.emplace_back("Authorization", std::string("Bearer ") + token);
     } else if (user != nullptr) {
       const std::string pair = fmt::format("{}:{}", user, password == nullptr ? "" : password);
-      request.headers.emplace_back("Authorization", "Basic " + base64_of(pair));
+      request.headers.emplace_back("Authorization", "Basic " + base64(pair));
     }
     try {
       return send(site_, request, kMostBytes);

@@ -6,6 +6,7 @@
 
 #include <string_view>
 
+#include "dsat/base/encode.h"
 #include "dsat/config/json.h"
 #include "dsat/error.h"
 #include "page/plain.h"
@@ -42,21 +43,6 @@ std::string_view bundle() {
 }
 
 constexpr std::string_view kDataMark = "<!--dsat-data-->", kPlainMark = "<!--dsat-plain-->";
-
-std::string base64(std::string_view bytes) {
-  static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    const auto at = [&](size_t k) { return k < bytes.size() ? static_cast<unsigned char>(bytes[k]) : 0u; };
-    const unsigned group = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
-    text += kDigits[group >> 18];
-    text += kDigits[group >> 12 & 63];
-    text += i + 1 < bytes.size() ? kDigits[group >> 6 & 63] : '=';
-    text += i + 2 < bytes.size() ? kDigits[group & 63] : '=';
-  }
-  return text;
-}
 
 void put(std::string& page, std::string_view mark, const std::string& text) {
   const size_t at = page.find(mark);

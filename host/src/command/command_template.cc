@@ -127,7 +127,7 @@ bool CommandTemplate::names_config_by(std::string_view variable) const {
 Trainer CommandTemplate::kind_of_trainer() const {
   const Argv& argv = request_.argv;
   const Trainer by_flags = find_trainer(argv, launcher_.script(), deepspeed_takes_file());
-  // What the flags do not say, the file does.
+  // The file decides where the flags are silent.
   if (training_yaml_) return batch_flags(argv).empty() ? Trainer::other : Trainer::batch_flags;
   if (find_framework(argv) == Framework::swift) return Trainer::hugging_face;
   const bool gets_numbers = accelerate_config_ != AccelerateConfig::none;  // the Trainer compares its own with them

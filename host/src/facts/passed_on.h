@@ -1,4 +1,4 @@
-// What the facts of a study may hold when they are passed on: no secret, and nothing that hides a text from its reader.
+// Facts of a study as they are passed on: without secrets, and without characters that hide a text from its reader.
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FACTS_PASSED_ON_H_
 #define DSAT_HOST_FACTS_PASSED_ON_H_

@@ -257,7 +257,7 @@ class Server:
 
 
 def main() -> None:
-    # What is printed are lines of the study's log, as they come.
+    # Printed lines go to the study's log at once.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     try:
         Server(Connection(CONNECTION), os.path.abspath(sys.argv[1])).run()
