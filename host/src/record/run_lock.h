@@ -12,7 +12,8 @@
 
 namespace dsat::host {
 
-// Whose run directories are used: one's own, or also those that another user made or can write to (--trust-folder).
+// The run directories that are used: one's own, or also those that another user made or can write to
+// (--trust-folder).
 enum class Trust { own, others };
 
 // Throws if another user controls the folder (dsat/base/owner.h) and only one's own are used.

@@ -43,7 +43,7 @@ class Culprits {
   bool suspects_of(const Trial& failed) const;
   // A line for each culprit that is certain: nothing else is suspected.
   std::vector<std::string> found() const;
-  // Those of found() that are new since the last call.
+  // The lines of found() that are new since the last call.
   std::vector<std::string> take_news();
   // Is every stage of the space a culprit of its own?
   bool are_all_stages(const config::Space& space) const;
@@ -64,7 +64,7 @@ class Culprits {
     bool operator()(const Shared& a, const Shared& b) const { return a.to_ulong() < b.to_ulong(); }
   };
   using Causes = std::map<Shared, std::set<Cause>, ByNumber>;  // causes of the same failures
-  // What the same failures of one text have in common.
+  // The causes that all failures of one text share.
   struct Suspicion {
     std::set<Cause> suspects;
     std::vector<Failure> failures;

@@ -1,4 +1,4 @@
-// Whose a file, a folder or a link is. On a shared machine nothing of another user is used unasked.
+// The owner of a file, a folder or a link. On a shared machine nothing of another user is used unasked.
 //
 // Trusted are the user of this process and root, who can change every file anyway. Threading: pure except for reading
 // the file system. Errors: in the results; a path that is not there is nobody's.
