@@ -87,12 +87,37 @@ class CallbacksAndCheckpoints(TrialTest):
         self.assertEqual(self.reported("training"), whole)
         self.assertEqual(second.count, 2)
 
-    def damaged(self, change, words):
+    def stop_at_once(self, kind, **config):
         def stop(self, iterator, epoch_idx, batch_idx):
             self.context.set_stop_requested(True)
             return LineTrial.train_batch(self, iterator, epoch_idx, batch_idx)
 
-        self.train(type("Stops", (LineTrial,), {"train_batch": stop}), length=4, scheduling_unit=1)
+        self.train(type("Stops", (kind,), {"train_batch": stop}), length=4, scheduling_unit=1, **config)
+
+    def test_a_stop_comes_before_the_validation_that_is_due(self):
+        self.stop_at_once(LineTrial, min_validation_period=1)
+        self.assertEqual(self.reported("validation"), [])
+        self.train(LineTrial, length=2, min_validation_period=1)
+        self.assertEqual([step for step, _ in self.reported("validation")], [1, 2])
+
+    def test_a_stop_in_a_validation(self):
+        class Enough(pytorch.PyTorchCallback):
+            def on_validation_end(callback, metrics):
+                trial.context.set_stop_requested(True)
+
+        class Known(LineTrial):
+            callbacks = {"enough": Enough()}
+
+            def after_wrapping(self):
+                nonlocal trial
+                trial = self
+
+        trial = None
+        self.train(Known, length=4, min_validation_period=1)
+        self.assertEqual(trial.engine.global_steps, 1)
+
+    def damaged(self, change, words):
+        self.stop_at_once(LineTrial)
         checkpoint = next(p for p in (self.dir / "checkpoints").iterdir() if p.is_dir())
         change(checkpoint)
         with self.assertRaisesRegex((InvalidExperimentException, AssertionError), words):
@@ -106,6 +131,15 @@ class CallbacksAndCheckpoints(TrialTest):
 
     def test_a_checkpoint_that_holds_something_else(self):
         self.damaged(lambda c: torch.save([1], str(c / "det_state_dict_rank0.pth")), "holds a list")
+
+    def test_a_checkpoint_of_fewer_engines(self):
+        def two(self):
+            self.context.wrap_model_engine(self.engine)
+
+        with mock.patch.object(LineTrial, "after_wrapping", two), self.assertRaisesRegex(
+                InvalidExperimentException, "has the state of 1 engines, and the trial class wraps 2"):
+            self.stop_at_once(type("Stops", (LineTrial,), {"after_wrapping": lambda self: None}))
+            self.train(LineTrial, length=4)
 
     def test_a_checkpoint_without_the_engines(self):
         self.damaged(lambda c: (c / "model0" / "engine.pt").unlink(), "no checkpoint model0")
@@ -128,6 +162,20 @@ class TheContext(TrialTest):
             context.current_train_batch()
         self.assertEqual(context.device.type, "cuda" if torch.cuda.is_available() else "cpu")
 
+    def test_from_config_draws_a_value_of_each_choice_and_range(self):
+        drawn = det_ds.DeepSpeedTrialContext.from_config({"hyperparameters": {
+            "three": {"type": "const", "val": 3}, "choice": {"type": "categorical", "vals": ["a"]},
+            "section": {"whole": {"type": "int", "minval": 2, "maxval": 2}},
+            "fraction": {"type": "double", "minval": 0.5, "maxval": 0.5},
+            "rate": {"type": "log", "base": 10, "minval": -2, "maxval": -2},
+            "optimizer": {"type": "Adam", "params": {"lr": 0.1}}}}).get_hparams()
+        self.assertEqual(drawn, {"three": 3, "choice": "a", "section": {"whole": 2}, "fraction": 0.5, "rate": 0.01,
+                                 "optimizer": {"type": "Adam", "params": {"lr": 0.1}}})
+        for wrong in ({"type": "const"}, {"type": "categorical", "vals": []},
+                      {"type": "int", "minval": 2, "maxval": 1}):
+            with self.assertRaisesRegex(InvalidExperimentException, "^hyperparameters.x is .*: %s has" % wrong["type"]):
+                det_ds.DeepSpeedTrialContext.from_config({"hyperparameters": {"x": wrong}})
+
     def test_metrics_go_to_tensorboard_unless_switched_off(self):
         written = []
 
@@ -144,9 +192,12 @@ class TheContext(TrialTest):
         package = mock.patch.dict(sys.modules, {"torch.utils.tensorboard": types.SimpleNamespace(SummaryWriter=Writer)})
         package.start()
         self.addCleanup(package.stop)
-        self.train(LineTrial, length=2)
-        self.assertEqual(written, [("tensorboard", "Determined/train/loss", 2),
-                                   ("tensorboard", "Determined/val/val_loss", 2)])
+        self.train(type("Reduced", (LineTrial,), {
+            "after_wrapping": lambda self: self.context.wrap_reducer(len, "draws")}), length=2)
+        # Two micro batches a batch: their metrics have a point for each, and the averages have the rest.
+        self.assertEqual(written, [("tensorboard", f"Determined/{name}", step) for name, step in
+                                   (("loss", -2), ("loss", -1), ("loss", 0), ("loss", 1), ("draws", 2),
+                                    ("val_loss", 2), ("val_draws", 2))])
         written.clear()
         self.train(type("Quiet", (LineTrial,), {
             "after_wrapping": lambda self: self.context.set_enable_tensorboard_logging(False)}), length=2)
@@ -164,7 +215,8 @@ class TheContext(TrialTest):
     def test_the_profiler_leaves_its_traces(self):
         def profile(self):
             self.context.set_profiler(activities=[torch.profiler.ProfilerActivity.CPU],
-                                      schedule=torch.profiler.schedule(wait=1, warmup=1, active=2))
+                                      schedule=torch.profiler.schedule(wait=1, warmup=1, active=2),
+                                      on_trace_ready=print)
 
         self.train(type("Profiled", (LineTrial,), {"after_wrapping": profile}), length=4)
         self.assertTrue(list((self.dir / "tensorboard").glob("*.json")))

@@ -13,6 +13,7 @@ import deepspeed
 from deepspeed import pipe
 
 from determined import pytorch
+from determined.errors import InvalidExperimentException
 
 
 class Training(TrialTest):
@@ -95,6 +96,42 @@ class Training(TrialTest):
         self.assertEqual(self.reported("training")[0][1]["pair"], 2.0)
         self.assertNotIn("text", self.reported("training")[0][1])
         self.assertEqual(self.reported("validation")[0][1]["preds"], 3.0)
+
+    def on_another_rank(self, **others):
+        """LineTrial whose metrics another rank has, too, with these values beside its own of the same name."""
+        def beside(context):
+            alone = context.distributed.allgather
+
+            def allgather(value):
+                metrics = isinstance(value, list) and value and isinstance(value[0], dict)
+                return alone(value) + ([[{**entry, **others} for entry in value]] if metrics else [])
+
+            context.distributed.allgather = allgather
+
+        class Beside(LineTrial):
+            def after_wrapping(self):
+                beside(self.context)
+
+            def train_batch(self, *arguments):
+                self.micro_batch(arguments[0])
+                return {name: torch.tensor(3.0) for name in others}
+
+            def evaluate_batch(self, iterator, batch_idx):
+                next(iterator)
+                return {name: torch.tensor(3.0) for name in others}
+
+        self.train(Beside, searcher={"max_length": 2})
+        return self.reported("training")[0][1], self.reported("validation")[0][1]
+
+    def test_ranks_may_give_a_metric_other_shapes(self):
+        # DeepSpeed's pipelines do: () on the last stage, (1,) on the others.
+        for metrics in self.on_another_rank(one=torch.tensor([5.0]), two=torch.tensor([[4.0, 8.0]]), none=None):
+            self.assertEqual(metrics, {"one": 4.0, "two": 4.5, "none": 3.0})
+
+    def test_a_metric_that_is_no_number_on_another_rank_is_not_this_ranks(self):
+        with self.assertRaisesRegex(InvalidExperimentException, "metric 'm' of evaluate_batch has no mean"):
+            self.on_another_rank(m="x")
+        self.assertEqual(self.reported("training")[0][1], {})
 
     def test_two_engines(self):
         class Two(LineTrial):
@@ -262,7 +299,7 @@ class Pipelines(TrialTest):
             self.train(Tuned)
         result = self.result("model_info.json")
         self.assertEqual((result["num_params"], result["trainable_num_params"]), (42, 30))
-        self.assertEqual(result["activation_mem_per_gpu"], 1024)  # what the engine tells beside it stays
+        self.assertNotIn("activation_mem_per_gpu", result)  # no stage has begun a forward pass
 
 
 if __name__ == "__main__":

@@ -29,6 +29,15 @@ class Rules(TrialTest):
         self.refused("metric 'm' of evaluate_batch has no mean",
                      self.with_method(evaluate_batch=lambda self, i, b: {"m": "x"}))
 
+    def test_the_searchers_metric_is_one_of_the_validations(self):
+        steps = []
+        early = self.with_method(build_callbacks=lambda self: steps.append(self) or {})
+        searcher = {"metric": "validation_loss", "max_length": 4}
+        self.refused("searcher.metric is 'validation_loss', and the validation has val_loss", early,
+                     searcher=searcher, min_validation_period=1)
+        self.assertEqual(steps[0].engine.global_steps, 1, "the first validation says so")
+        self.train(LineTrial, searcher={**searcher, "metric": "throughput"})  # what the study is tuned for
+
     def test_manual_accumulation_trains_all_micro_batches(self):
         def train_batch(self, iterator, epoch_idx, batch_idx):
             return {"loss": [self.micro_batch(iterator) for _ in range(self.count)][-1]}
@@ -39,6 +48,26 @@ class Rules(TrialTest):
         right = self.with_method(train_batch=train_batch, after_wrapping=disable, count=2)
         self.assertEqual(self.train(right, length=3).engine.global_steps, 3)
         self.refused("trained 1 of the 2", self.with_method(train_batch=train_batch, after_wrapping=disable, count=1))
+
+    def test_unequal_validations_are_reported(self):
+        def other(self):
+            alone = self.context.distributed.allgather
+            self.context.distributed.allgather = lambda mine: alone(mine) + ([(8, 3, 2)] if mine == (8, 2, 4) else [])
+
+        with self.assertLogs("determined.pytorch", "WARNING") as logs:
+            self.train(self.with_method(after_wrapping=other))
+        self.assertIn("2 to 3 batches of 2 to 4 samples; the fewest count", logs.output[0])
+
+    def test_names_of_determined_that_mean_something_else(self):
+        for name, words in (("DeepSpeedMPU", "use make_deepspeed_mpu"), ("DeepSpeedTrialController", "has no class")):
+            with self.assertRaisesRegex(NotImplementedError, words):
+                getattr(det_ds, name)(1)
+        with self.assertRaisesRegex(NotImplementedError, "import it from determined.pytorch.deepspeed"):
+            class Mine(pytorch.DeepSpeedTrial):
+                pass
+        with self.assertRaisesRegex(NotImplementedError, "has no class to replace"):
+            LineTrial.trial_controller_class.from_trial(None)
+        self.refused("has no class to replace", self.with_method(trial_controller_class=int))
 
     def test_loaders(self):
         plain = self.with_method(

@@ -11,6 +11,7 @@ _NO_DEEPSPEED = ("it trains without DeepSpeed, so dsat has nothing to tune in it
 _SEARCH = "searches run in dsat-host: write a searcher plugin (docs/writing-a-searcher.md)"
 _ENGINE = ("DeepSpeed's engine does it: "
            "give the engine to context.wrap_model_engine(), and call backward() and step() on it")
+_LOOP = "the loop that trains is dsat's own and has no class to replace"
 _REASONS = {
     "determined.experimental": _CLUSTER,
     "determined.common": _CLUSTER,
@@ -28,6 +29,11 @@ _REASONS = {
     "determined.pytorch.PyTorchTrialContext": _NO_DEEPSPEED,
     "determined.pytorch.Trainer": _NO_DEEPSPEED,
     "determined.pytorch.init": _NO_DEEPSPEED,
+    "determined.pytorch.DeepSpeedTrial": "import it from determined.pytorch.deepspeed",
+    "determined.pytorch.DeepSpeedTrialContext": "import it from determined.pytorch.deepspeed",
+    "determined.pytorch.deepspeed.DeepSpeedMPU": "use make_deepspeed_mpu(engine.mpu), which makes a ModelParallelUnit",
+    "determined.pytorch.deepspeed.DeepSpeedTrialController": _LOOP,
+    "DeepSpeedTrial.trial_controller_class": _LOOP,
     "DeepSpeedTrialContext.wrap_model": _ENGINE,
     "DeepSpeedTrialContext.wrap_optimizer": _ENGINE,
     "DeepSpeedTrialContext.wrap_lr_scheduler": _ENGINE,
@@ -82,7 +88,7 @@ class Refusing:
         raise AttributeError(sentence(f"{type(self).__name__}.{name}"))
 
 
-class _Refused:
+class Refused:
     """Stands for a refused name. It may be imported and used in annotations; any other use raises the reason."""
 
     def __init__(self, name):
@@ -110,7 +116,7 @@ def attributes(package):
         if name.startswith("_"):
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         if full in _REASONS:
-            return _Refused(full)
+            return Refused(full)
         caller = sys._getframe(frames)
         code, at = caller.f_code.co_code, caller.f_lasti
         if 0 <= at < len(code) and code[at] == opcode.opmap["IMPORT_FROM"]:

@@ -4,6 +4,7 @@ import logging
 from ._absent import Refusing
 from .errors import InvalidExperimentException
 from ._once import say_once
+from ._sample import sample_hyperparameters
 
 logger = logging.getLogger("determined")
 
@@ -36,7 +37,7 @@ class TrialContext(Refusing):
 
         if not isinstance(config, dict):
             raise InvalidExperimentException(f"from_config takes an experiment file as a dictionary, not {config!r}")
-        return cls(core.init(), Environment(config, config.get("hyperparameters", {})))
+        return cls(core.init(), Environment(config, sample_hyperparameters(config.get("hyperparameters", {}))))
 
     def get_experiment_config(self):
         return self.env.experiment_config

@@ -4,14 +4,24 @@ A trial leaves signals alone: dsat-host ends trials with SIGTERM, and a rank ins
 """
 import enum
 import logging
+import os
 import signal
+import sys
 import threading
+import time
 
 from dsat import current_trial
 
 from .._absent import Refusing
 
 logger = logging.getLogger("determined.core")
+_SAME_ORDER_SECONDS = 5  # a launcher that got the signal passes it on to ranks that have it already
+
+
+def _end_by_signal_of(parent):
+    while signal.sigwaitinfo({signal.SIGTERM}).si_pid != parent:
+        pass
+    os._exit(0)  # as torch's workers do
 
 
 class PreemptMode(enum.Enum):
@@ -24,7 +34,7 @@ class PreemptContext(Refusing):
     def __init__(self, distributed, preempt_mode=PreemptMode.WorkersAskChief):
         self._distributed = distributed
         self._mode = PreemptMode(preempt_mode)
-        self._asked = False
+        self._asked_at = None
         self._earlier = None
         self._started = False
 
@@ -34,15 +44,29 @@ class PreemptContext(Refusing):
         self._started = True
         if current_trial() is None and threading.current_thread() is threading.main_thread():
             self._earlier = signal.signal(signal.SIGTERM, self._ask)
+            os.register_at_fork(after_in_child=self._shield_worker)
         return self
 
     def _ask(self, *_):
-        # A second SIGTERM ends the process, because the script may never call should_preempt().
-        self._asked = True
-        signal.signal(signal.SIGTERM, self._earlier or signal.SIG_DFL)
+        # A later SIGTERM ends the process, because the script may never call should_preempt().
+        if self._asked_at is None:
+            self._asked_at = time.monotonic()
+        elif time.monotonic() - self._asked_at > _SAME_ORDER_SECONDS:
+            signal.signal(signal.SIGTERM, self._earlier or signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    @property
+    def _asked(self):
+        return self._asked_at is not None
+
+    def _shield_worker(self):
+        """In a forked worker. Launchers signal workers, too, and a rank without its data loader's cannot go on."""
+        if self._earlier is not None and sys._getframe(1).f_globals.get("__name__") == "multiprocessing.popen_fork":
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+            threading.Thread(target=_end_by_signal_of, args=(os.getppid(),), daemon=True).start()
 
     def close(self):
-        if self._earlier is not None and not self._asked:
+        if self._earlier is not None:
             signal.signal(signal.SIGTERM, self._earlier)
         self._earlier = None
 

@@ -126,14 +126,33 @@ def _array(tensor):
     return tensor.numpy()
 
 
+def mean_of(values):
+    """The mean of metrics: an array counts as the mean of its elements, None does not count. None: nothing counts."""
+    numbers = [_number(value) for value in values if value is not None]
+    return float(np.mean(numbers)) if numbers else None
+
+
+def _number(value):
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{value!r} is no number")
+    return np.mean(array, dtype=float)
+
+
+def has_mean(value):
+    try:
+        _number(value)
+    except (TypeError, ValueError):  # of lists of several lengths
+        return False
+    return True
+
+
 def mean_over_batches(batches, what):
-    """The mean of each metric over a list of dictionaries of one rank. Arrays are averaged over all elements."""
-    if not batches:
-        return {}
+    """The means of the metrics in a list of dictionaries with the same names."""
     means = {}
-    for name in batches[0]:
+    for name in batches[0] if batches else ():
         try:
-            means[name] = float(np.mean(np.stack([np.asarray(batch[name], dtype=float) for batch in batches])))
+            means[name] = mean_of([batch[name] for batch in batches])
         except (TypeError, ValueError, KeyError) as error:
             raise InvalidExperimentException(
                 f"metric '{name}' of {what} has no mean over the batches: {error}") from error

@@ -1,12 +1,12 @@
 """One stretch of training and one validation of a trial class, over all ranks."""
+import itertools
 import logging
 
-import numpy as np
 import torch
 
 from ..._once import say_once
 from ...errors import InvalidExperimentException
-from .._reducer import mean_over_batches, to_numpy
+from .._reducer import has_mean, mean_of, mean_over_batches, to_numpy
 from ._context import is_pipeline_engine
 
 logger = logging.getLogger("determined.pytorch")
@@ -109,11 +109,11 @@ class Batches:
             if context._mpu.should_report_metrics:
                 mine.append(_checked(returned, mine))
         self._tell("on_validation_epoch_end", mine)
-        of_all = [metrics for rank in context.distributed.allgather(mine) for metrics in rank]
-        if any(metrics.keys() != of_all[0].keys() for metrics in of_all):
+        of_ranks = [metrics for metrics in context.distributed.allgather(mine) if metrics]
+        if any(metrics.keys() != of_ranks[0][0].keys() for metrics in itertools.chain(*of_ranks)):
             raise InvalidExperimentException(
                 "evaluate_batch returned other metrics on another rank: return the same names on every rank")
-        metrics = mean_over_batches(of_all, "evaluate_batch")
+        metrics = mean_over_batches([mean_over_batches(rank, "evaluate_batch") for rank in of_ranks], "evaluate_batch")
         metrics.update(to_numpy(context.reduce_metrics(for_training=False)))
         self._tell("on_validation_end", metrics)
         return metrics, (self._loaders.validation_batches * self._loaders.validation_batch_size
@@ -132,23 +132,21 @@ def _checked(returned, earlier):
 
 
 def _mean_of(rows):
-    """The means of one batch's metrics over ranks. A metric without a mean keeps the first rank's value."""
-    result = dict(rows[0])
-    for name in rows[0]:
+    """The means of one batch's metrics over ranks. A metric without a mean keeps a value that is no number."""
+    result = {}
+    for name, first in rows[0].items():
         try:
-            result[name] = np.mean([np.asarray(row[name], dtype=float) for row in rows], axis=0)
+            result[name] = mean_of([row[name] for row in rows])
         except (TypeError, ValueError, KeyError):
-            continue
+            result[name] = next((row.get(name) for row in rows if not has_mean(row.get(name))), first)
     return result
 
 
 def _numbers_only(batches):
     """The batches without metrics that have no mean. Those are reported per batch only."""
-    left_out = {name for batch in batches for name, value in batch.items()
-                if np.asarray(value).dtype.kind not in "fiub"}
-    names = set(batches[0]) if batches else set()
-    left_out |= {name for name in names if any(name not in batch for batch in batches)}
-    left_out |= {name for name in names - left_out if len({np.shape(batch[name]) for batch in batches}) > 1}
+    names = {name for batch in batches for name in batch}
+    left_out = {name for name in names
+                if not all(name in batch and has_mean(batch[name]) for batch in batches)}
     if left_out:
         say_once(f"metrics of train_batch without a mean: {', '.join(sorted(left_out))}")
     return [{name: batch[name] for name in batch if name not in left_out} for batch in batches]

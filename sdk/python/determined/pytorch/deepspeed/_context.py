@@ -161,9 +161,9 @@ class DeepSpeedTrialContext(TrialContext, ReducerContext):
         return (self.current_train_batch() + 1) % self._epoch_length() == 0
 
     def set_profiler(self, *args, **kwargs):
-        """Sets torch.profiler.profile with these arguments. Its traces go to the folder for event files."""
-        handler = torch.profiler.tensorboard_trace_handler(str(self.get_tensorboard_path()))
-        self.profiler = torch.profiler.profile(*args, on_trace_ready=handler, **kwargs)
+        """Sets torch.profiler.profile with these arguments. Its traces go to the folder for event files in any case."""
+        kwargs["on_trace_ready"] = torch.profiler.tensorboard_trace_handler(str(self.get_tensorboard_path()))
+        self.profiler = torch.profiler.profile(*args, **kwargs)
 
     def get_tensorboard_writer(self):
         """torch's SummaryWriter for the folder of event files. Needs the package tensorboard."""

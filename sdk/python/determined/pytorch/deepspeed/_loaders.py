@@ -21,6 +21,8 @@ class Loaders:
             length = _length(self.training, "build_training_data_loader")
             batches = self._validation_batches()
             size = data_length(next(iter(self.validation))) if batches else 0
+            if context.use_pipeline_parallel:
+                size *= context.num_micro_batches_per_slot
         self._agree(context.distributed.allgather((length, batches, size)))
 
     def _build(self, trial, method, repeat, skip):
@@ -68,11 +70,18 @@ class Loaders:
                 f"the training's data loader has {min(lengths)} micro batches on a rank, "
                 f"and one batch takes {per_batch} (gradient_accumulation_steps): "
                 "it is too short, give it more data")
+        if min(batches) < max(batches) or min(sizes) < max(sizes):
+            logger.warning("the ranks' validation data loaders differ: %s batches of %s samples; the fewest count",
+                           _span(batches), _span(sizes))
         self.validation_batches = min(batches)
         if self.validation_batches == 0:
             raise InvalidExperimentException(
                 "the validation's data loader has no batch on one of the ranks: give it more data")
         self.validation_batch_size = min(sizes)
+
+
+def _span(numbers):
+    return str(min(numbers)) if min(numbers) == max(numbers) else f"{min(numbers)} to {max(numbers)}"
 
 
 def _length(loader, method):

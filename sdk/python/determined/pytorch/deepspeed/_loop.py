@@ -5,16 +5,21 @@ import math
 
 import dsat
 
+from ... import _absent
 from ..._once import say_once
 from ...errors import InvalidExperimentException
 from ...util import is_overridden
 from .._callback import PyTorchCallback
+from .._reducer import has_mean
+from ..dsat import defaults
 from . import _state
 from ._batches import Batches
 from ._loaders import Loaders
 from ._periods import Periods
+from ._trial import DeepSpeedTrial
 
 logger = logging.getLogger("determined.pytorch")
+_METRICS_OF_THE_SEARCH = defaults.SMALLER_IS_BETTER_METRICS + defaults.LARGER_IS_BETTER_METRICS
 
 
 class Loop:
@@ -28,6 +33,8 @@ class Loop:
                                                  "derive it from determined.pytorch.PyTorchCallback")
             if is_overridden(callback.on_checkpoint_end, PyTorchCallback):
                 say_once("on_checkpoint_end is an older name: use on_checkpoint_write_end")
+        if type(trial).trial_controller_class is not DeepSpeedTrial.trial_controller_class:
+            raise InvalidExperimentException(_absent.sentence("DeepSpeedTrial.trial_controller_class"))
         if not context.models:
             raise InvalidExperimentException(
                 "the trial class wrapped no engine: call context.wrap_model_engine() in __init__")
@@ -74,11 +81,13 @@ class Loop:
         self._saved_at = self._done
 
     def _tune(self):
-        """The engine measures itself and ends the process. A pipeline engine does not, so the timer measures too."""
+        """The engine measures itself and ends the process. A pipeline's engine does not, so the timer measures, too."""
         operation = next(self._core.searcher.operations())
         for engine in self._context.models:
             engine.train()
         timer = self._timer()
+        if self._context.use_pipeline_parallel and dsat.current_trial().model_info:
+            timer.step()  # reports and ends: stages that left in a forward pass would leave others waiting
         with dsat.dsat_reporting_context(self._core, operation, timer=timer):
             for batch_idx in range(operation.length):
                 self._batches.train(batch_idx)
@@ -101,15 +110,16 @@ class Loop:
         unit = _unit(self._config)
         for operation in self._core.searcher.operations():
             target = self._periods.in_batches(operation.length, unit)
-            if self._periods.validates_first and self._done == 0 and self._validated_at is None:
+            if self._validation_is_missing():
                 self._validate()
             while self._done < target:
                 self._train_until(self._periods.next_stop(self._done, target))
                 if self._is_chief:
                     operation.report_progress(operation.length * self._done / target)
-                if self._shall_stop() and self._done < target:
-                    self._save()
-                    logger.info("the training stops at batch %d and can continue from there", self._done)
+                if self._stops_before(target):
+                    return
+                self._do_what_is_due()
+                if self._stops_before(target):
                     return
             if self._validated_at != self._done:
                 self._validate()
@@ -117,13 +127,23 @@ class Loop:
             if self._is_chief:
                 operation.report_completed(self._searcher_metric())
 
+    def _validation_is_missing(self):
+        """Before the first batch, or after a stop, which comes before the validation that is due."""
+        if self._validated_at == self._done:
+            return False
+        if self._done == 0:
+            return self._periods.validates_first
+        return self._periods.is_due(self._done, self._periods.validation)
+
     def _train_until(self, end):
         means, of_batches = self._batches.train_stretch(self._done, end)
         self._done = end
         self._report("training", means, of_batches)
-        if self._periods.is_due(end, self._periods.validation):
+
+    def _do_what_is_due(self):
+        if self._periods.is_due(self._done, self._periods.validation):
             self._validate()
-        if self._periods.is_due(end, self._periods.checkpoint):
+        if self._periods.is_due(self._done, self._periods.checkpoint):
             self._save()
 
     def _report(self, group, metrics, of_batches=None):
@@ -133,9 +153,10 @@ class Loop:
             self._core.train.report_training_metrics(self._done, metrics, of_batches)
         else:
             self._core.train.report_validation_metrics(self._done, metrics)
-        self._log_to_tensorboard("train" if group == "training" else "val", metrics)
+        self._log_to_tensorboard(group, metrics, of_batches or [])
 
-    def _log_to_tensorboard(self, prefix, metrics):
+    def _log_to_tensorboard(self, group, metrics, of_batches):
+        """Determined's names: a metric of batches has a value for each of them, and no mean."""
         if not self._context.get_enable_tensorboard_logging():
             return
         try:
@@ -143,22 +164,29 @@ class Loop:
         except InvalidExperimentException:  # metrics.jsonl still has the metrics
             self._context.set_enable_tensorboard_logging(False)
             return
-        for name, value in metrics.items():
-            if getattr(value, "ndim", 0) == 0 and isinstance(value, (int, float)) or hasattr(value, "item"):
-                with contextlib.suppress(ValueError, TypeError):
-                    writer.add_scalar(f"Determined/{prefix}/{name}", float(value), self._done)
+        for index, batch in enumerate(of_batches):
+            _add_scalars(writer, batch, self._done - len(of_batches) + index)
+        seen = {name for batch in of_batches for name in batch}
+        _add_scalars(writer, {name if group == "training" or name.startswith("val") else f"val_{name}": value
+                              for name, value in metrics.items() if name not in seen}, self._done)
         writer.flush()
 
-    def _shall_stop(self):
+    def _stops_before(self, target):
+        if self._done == target:
+            return False
         asked = any(self._context.distributed.allgather(self._context.get_stop_requested()))
-        return self._core.preempt.should_preempt() or asked
+        if not self._core.preempt.should_preempt() and not asked:
+            return False
+        self._save()
+        logger.info("the training stops at batch %d and can continue from there", self._done)
+        return True
 
     def _validate(self):
         self._metrics, samples = self._batches.validate()
         self._validated_at = self._done
         logger.info("validated on %d samples", samples)
         self._report("validation", self._metrics)
-        value = _number(self._metrics.get(self._config.get("searcher", {}).get("metric")))
+        value = _number(self._searcher_metric())
         smaller = self._config.get("searcher", {}).get("smaller_is_better", True)
         is_best = value is not None and (self._best is None or (
             value < self._best if smaller else value > self._best))
@@ -182,10 +210,17 @@ class Loop:
         name = self._config.get("searcher", {}).get("metric")
         if name in self._metrics:
             return self._metrics[name]
-        if name:
-            logger.warning("searcher.metric is %s, the validation has %s",
-                           name, ", ".join(sorted(self._metrics)) or "none")
+        if name and name not in _METRICS_OF_THE_SEARCH:
+            raise InvalidExperimentException(
+                f"searcher.metric is '{name}', and the validation has {', '.join(sorted(self._metrics)) or 'none'}: "
+                "name one of these, or return it in evaluate_batch")
         return None
+
+
+def _add_scalars(writer, metrics, step):
+    for name, value in metrics.items():
+        if has_mean(value) and getattr(value, "ndim", 0) == 0 and not isinstance(value, (list, tuple)):
+            writer.add_scalar(f"Determined/{name}", float(value), step)
 
 
 def _sums(pairs):

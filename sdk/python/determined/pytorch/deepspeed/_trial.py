@@ -1,6 +1,9 @@
 """The base class of trial classes."""
 import abc
+import pathlib
 
+from ... import _absent
+from ...errors import InvalidExperimentException
 from ._context import DeepSpeedTrialContext
 
 
@@ -11,6 +14,7 @@ class DeepSpeedTrial(abc.ABC):
     """
 
     trial_context_class = DeepSpeedTrialContext
+    trial_controller_class = _absent.Refused("DeepSpeedTrial.trial_controller_class")
 
     @abc.abstractmethod
     def __init__(self, context):
@@ -47,6 +51,10 @@ class DeepSpeedTrial(abc.ABC):
 
     def load(self, context, path):
         """Reads the files of save(). Every rank calls it."""
+        saved = len(list(pathlib.Path(path).glob("model[0-9]*")))
+        if saved < len(context.models):
+            raise InvalidExperimentException(f"checkpoint {path} has the state of {saved} engines, and the trial class "
+                                             f"wraps {len(context.models)}: wrap those that it was saved with")
         for number, engine in enumerate(context.models):
             found = engine.load_checkpoint(str(path), tag=f"model{number}")
             if isinstance(found, tuple) and found and found[0] is None:
