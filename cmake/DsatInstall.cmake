@@ -58,7 +58,7 @@ endif()
 if(TARGET dsat-launch)
   install(TARGETS dsat-launch RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat)
   install(FILES ${PROJECT_SOURCE_DIR}/host/probe/sitecustomize.py ${PROJECT_SOURCE_DIR}/host/probe/dsat_engine_probe.py
-                ${PROJECT_SOURCE_DIR}/host/probe/dsat_inject.py
+                ${PROJECT_SOURCE_DIR}/host/probe/dsat_inject.py ${PROJECT_SOURCE_DIR}/host/probe/dsat_pipeline.py
     DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat/probe)
 endif()
 

@@ -14,8 +14,8 @@ ALLOCATORS = {"torch.cuda.memory": "cuda", "torch.xpu.memory": "xpu", "intel_ext
               "torch_npu.npu.memory": "npu"}
 # The module in which torch makes batches, and the number of batch sizes that the file can hold.
 LOADERS, MOST_BATCH_SIZES = "torch.utils.data.dataloader", 8
-# The module with DeepSpeed's engine; dsat_engine_probe.py watches it.
-ENGINE = "deepspeed.runtime.engine"
+# The modules with DeepSpeed's engines: dsat_engine_probe.py watches the first, dsat_pipeline.py measures the second.
+ENGINE, PIPELINE = "deepspeed.runtime.engine", "deepspeed.runtime.pipe.engine"
 # The environment variable with the rank of this process or of one above it. It is set when torch is imported.
 CLAIM = "DSAT_PROBE_RANK"
 
@@ -199,8 +199,10 @@ class Probe(object):
             self.keep_group(module)
         if hasattr(module, "_BaseDataLoaderIter"):
             self.count_samples(module)
-        if hasattr(module, "DeepSpeedEngine"):
+        if module.__name__ == ENGINE:
             self.engines = load("dsat_engine_probe").Engines(module)
+        elif module.__name__ == PIPELINE:
+            load("dsat_pipeline").Pipelines(module)
 
 
 class EndedGroup(object):
@@ -236,7 +238,7 @@ class Watch(object):
     def __init__(self, probe):
         self.probe = probe
         # torch_npu registers the end of its allocator last.
-        self.names = set(ALLOCATORS) | {"torch_npu", "torch.distributed.distributed_c10d", LOADERS, ENGINE}
+        self.names = set(ALLOCATORS) | {"torch_npu", "torch.distributed.distributed_c10d", LOADERS, ENGINE, PIPELINE}
 
     def find_spec(self, name, path=None, target=None):
         if name not in self.names:

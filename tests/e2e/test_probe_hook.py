@@ -237,6 +237,8 @@ class Hook(unittest.TestCase):
         for calls, inputs in (
                 ("engine(Tensor(2, 9)); engine(Tensor(2, 9)); engine.step()", "4x9"),  # a step in two parts
                 ("engine(Tensor(4, 8)); engine.step(); engine(Tensor(4, 9)); engine.step()", "4x_"),
+                # A pipeline's engine counts no micro steps.
+                ("engine.pipeline_parallelism = True; [engine(Tensor(4, 8)) for _ in range(6)]", "4x8"),
                 ("[(engine(Tensor(n, 8)), engine.step()) for n in (4, 4, 1)]", "4x8"),  # the last batch of the data
                 ("engine(Tensor(4), {'ids': Tensor(4, 8), 'more': [Tensor(4)]}, None, 7, Tensor()); engine.step()",
                  "4.4x8.4"),
