@@ -79,6 +79,60 @@ class ATrialClass(DeterminedScripts):
         self.assertIn("PointsTrial", result.stderr)
 
 
+class APipeline(DeterminedScripts):
+    """Two stages in two processes, which pass activations (STAND_IN_GLOO)."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment.update(STAND_IN_GLOO="1", CUDA_VISIBLE_DEVICES="0,1")
+
+    def test_it_is_tuned_and_trained(self):
+        study = self.tune("pipeline.yaml", "-m", "throughput", "-z", 0, 1, "--run-full-experiment", trials=4)
+        self.assertEqual([t["outcome"] for t in study["trials"]], ["completed"] * 4, study["trials"])
+        self.assertEqual(study["profile"]["num_params"], (4 * 8 + 8) + (8 * 8 + 8) + (8 * 2 + 2))
+        for trial in study["trials"][1:]:
+            self.assertEqual(trial["metrics"]["latency_steps"], 3)
+            self.assertGreater(trial["metrics"]["wall_latency"], 0)
+        groups = [(m["group"], m["steps_completed"]) for m in self.metrics()]
+        self.assertEqual(groups, [(group, step) for step in (2, 4, 6) for group in ("training", "validation")])
+        self.assertEqual(set(self.metrics()[-1]["metrics"]), {"val_loss"})
+
+    def train(self, folder, length=6, status=0, **variables):
+        here = self.dir / folder
+        here.mkdir(exist_ok=True)
+        for name in ("model_def.py", "pipeline_def.py", "ds_pipeline.json"):
+            shutil.copy(self.dir / name, here)
+        (here / "hparams.json").write_text(json.dumps({"deepspeed_config": "ds_pipeline.json"}))
+        (here / "experiment.json").write_text(json.dumps({
+            "searcher": {"metric": "val_loss", "max_length": length}, "scheduling_unit": 2,
+            "min_validation_period": 2}))
+        environment = {**self.environment, "DSAT_HPARAMS": str(here / "hparams.json"), "PYTHONPATH":
+                       f"{PYTHON_PACKAGE}:{FIXTURES / 'packages'}", "DSAT_EXPERIMENT": str(here / "experiment.json"),
+                       **variables}
+        result = subprocess.run([PYTHON, "-m", "determined.launch.deepspeed", "--trial", "pipeline_def:PipelineTrial"],
+                                cwd=here, env=environment, capture_output=True, text=True, timeout=240)
+        self.assert_ok(result, status)
+        return result, [json.loads(line) for line in (here / "metrics.jsonl").read_text().splitlines()]
+
+    def test_two_stages_learn_what_two_replicas_of_one_learn(self):
+        _, two = self.train("two")
+        config = json.loads((self.dir / "ds_pipeline.json").read_text())
+        config["pipeline"]["stages"], config["gradient_accumulation_steps"] = 1, 1  # as many samples a batch
+        (self.dir / "ds_pipeline.json").write_text(json.dumps(config))
+        _, one = self.train("one")
+        self.assertEqual(len(one), 6)
+        for of_one, of_two in zip(one, two):
+            (name, value), = of_two["metrics"].items()
+            self.assertAlmostEqual(of_one["metrics"][name], value, places=5)
+
+    def test_a_stage_that_raises_ends_both_with_its_line(self):
+        result, _ = self.train("raises", status=1, DIES_AT="3.1")
+        self.assertIn("ValueError: this stage cannot go on", result.stderr)
+
+    def test_a_rank_that_dies_in_a_validation_ends_both(self):
+        self.train("dies", status=9, DIES_AT="validation.1")
+
+
 class CoreApi(DeterminedScripts):
     def test_it_is_tuned_trained_and_goes_on_after_a_stop(self):
         self.on_one_slot("core_api.yaml")
