@@ -25,6 +25,31 @@ if os.environ.get("STAYS"):
     time.sleep(600)
 """
 
+# The same below a launcher, which starts a rank, which has a worker. Each of them notes that it got the signal.
+LAUNCHED = """
+import os, signal, subprocess, sys
+if "DSAT_TRIAL_ID" in os.environ:
+    os.execv(sys.argv[1], sys.argv[1:])
+role = os.environ.get("ROLE", "launcher")
+heard, hears = os.pipe()
+def note(*_):
+    open(role + " got it", "w").close()
+    os.write(hears, b"x")
+signal.signal(signal.SIGTERM, note)
+below = {"launcher": dict(ROLE="rank", RANK="0", LOCAL_RANK="0"), "rank": dict(ROLE="worker")}.get(role)
+if below:
+    child = subprocess.Popen([sys.executable, "-S", "-E", *sys.argv], env={**os.environ, **below},
+                             stdin=subprocess.PIPE)
+if role == "worker":
+    open("training", "w").close()
+    sys.stdin.read()
+elif role == "rank":
+    os.read(heard, 1)
+    child.communicate()
+else:
+    sys.exit(child.wait())
+"""
+
 
 def pending(pid):
     """The signals that wait for the process, which is stopped."""
@@ -39,8 +64,8 @@ def end_all_with(text):
 
 
 class Training(HostTest):
-    def training(self):
-        (self.dir / "train.py").write_text(TRAINING)
+    def training(self, script=TRAINING):
+        (self.dir / "train.py").write_text(script)
         return [sys.executable, "-S", "-E", "train.py", *self.command()]
 
     def dsat(self, *arguments):
@@ -57,6 +82,15 @@ class Training(HostTest):
         self.assertIn("ended with status 143", err)
         self.assertTrue((self.dir / "saved").exists())
         self.assertEqual(processes_with(str(self.dir / "study")), [])
+
+    def test_the_order_to_stop_goes_to_the_ranks_alone(self):
+        process = self.start_host(self.arguments([*SHORT, "--run-full-experiment"], self.training(LAUNCHED)))
+        self.addCleanup(end_all_with, str(self.dir))
+        wait_until((self.dir / "training").exists, "the rank's worker")
+        process.terminate()
+        _, err = process.communicate(timeout=60)
+        self.assertIn("ended with status 143", err)  # the shell's: it starts no further command
+        self.assertEqual([path.name for path in self.dir.glob("* got it")], ["rank got it"])
 
     def test_a_parent_that_ignores_the_ends_of_children_costs_no_trial(self):
         done = subprocess.run(self.arguments([*SHORT, "--run-full-experiment"], self.training()), cwd=self.dir,

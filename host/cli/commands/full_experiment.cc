@@ -13,10 +13,13 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "dsat/base/affix.h"
 #include "dsat/base/files.h"
 #include "dsat/base/numbers.h"
+#include "dsat/base/split.h"
 #include "terminal/held_signals.h"
 
 namespace dsat::cli {
@@ -36,8 +39,12 @@ class IgnoreInterrupts {
   Handler interrupt_, quit_;
 };
 
+struct Process {
+  pid_t pid, parent;
+};
+
 // The process and all its descendants, from /proc.
-std::vector<pid_t> tree_of(pid_t root) {
+std::vector<Process> tree_of(pid_t root) {
   std::multimap<pid_t, pid_t> children;
   std::error_code error;
   for (std::filesystem::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
@@ -47,12 +54,33 @@ std::vector<pid_t> tree_of(pid_t root) {
     const size_t name = stat.rfind(") ");  // "12 (name) S 11 ...": a name may hold anything
     if (name != std::string::npos) children.emplace(std::atoi(stat.c_str() + name + 4), static_cast<pid_t>(*pid));
   }
-  std::vector<pid_t> tree{root};
+  std::vector<Process> tree{{root, 0}};
   for (size_t i = 0; i < tree.size(); ++i) {
-    const auto [begin, end] = children.equal_range(tree[i]);
-    for (auto child = begin; child != end; ++child) tree.push_back(child->second);
+    const auto [begin, end] = children.equal_range(tree[i].pid);
+    for (auto child = begin; child != end; ++child) tree.push_back({child->second, child->first});
   }
   return tree;
+}
+
+// The rank of a process by its environment; its workers and helpers inherit it.
+std::string place_of(pid_t process) {
+  std::string place;
+  const std::string environment = try_read_file(fmt::format("/proc/{}/environ", process)).bytes;
+  for (const std::string& variable : split(environment, '\0')) {
+    if (starts_with(variable, "RANK=") || starts_with(variable, "LOCAL_RANK=")) place.append(variable) += ' ';
+  }
+  return place;
+}
+
+// The shell, and the ranks that a launcher has started: it would end their workers, too, and kill the ranks while they
+// save. Without such ranks all processes.
+std::vector<pid_t> who_gets_the_signal(pid_t root) {
+  std::vector<pid_t> all, chosen{root};
+  for (const Process& process : tree_of(root)) {
+    all.push_back(process.pid);
+    if (process.pid != root && place_of(process.pid) != place_of(process.parent)) chosen.push_back(process.pid);
+  }
+  return chosen.size() > 1 ? chosen : all;
 }
 
 // On TERM or HUP the shell waits for the present command and starts no further one.
@@ -107,7 +135,7 @@ ExitCode run_full_experiment(const std::filesystem::path& dir, const std::filesy
   }
   // TERM and HUP go to the training, which must not keep the devices when nobody waits for it any more.
   const std::optional<int> ended = signals.until_change_of(pid, 0, [&](int signal) {
-    for (const pid_t process : tree_of(pid)) kill(process, signal);
+    for (const pid_t process : who_gets_the_signal(pid)) kill(process, signal);
   });
   if (!ended) {
     console.error(fmt::format("cannot wait for the full training: {}", std::strerror(errno)));
