@@ -137,12 +137,12 @@ class CallbacksAndCheckpoints(TrialTest):
             self.context.wrap_model_engine(self.engine)
 
         with mock.patch.object(LineTrial, "after_wrapping", two), self.assertRaisesRegex(
-                InvalidExperimentException, "has the state of 1 engines, and the trial class wraps 2"):
+                AssertionError, "it has the state of 1 engines, and the trial class wraps 2$"):
             self.stop_at_once(type("Stops", (LineTrial,), {"after_wrapping": lambda self: None}))
             self.train(LineTrial, length=4)
 
     def test_a_checkpoint_without_the_engines(self):
-        self.damaged(lambda c: (c / "model0" / "engine.pt").unlink(), "no checkpoint model0")
+        self.damaged(lambda c: (c / "model0" / "engine.pt").unlink(), "there is no model0")
 
 
 class TheContext(TrialTest):

@@ -3,7 +3,6 @@ import abc
 import pathlib
 
 from ... import _absent
-from ...errors import InvalidExperimentException
 from ._context import DeepSpeedTrialContext
 
 
@@ -53,9 +52,9 @@ class DeepSpeedTrial(abc.ABC):
         """Reads the files of save(). Every rank calls it."""
         saved = len(list(pathlib.Path(path).glob("model[0-9]*")))
         if saved < len(context.models):
-            raise InvalidExperimentException(f"checkpoint {path} has the state of {saved} engines, and the trial class "
-                                             f"wraps {len(context.models)}: wrap those that it was saved with")
+            raise AssertionError(f"Failed to load deepspeed checkpoint {path}: it has the state of {saved} engines, and "
+                                 f"the trial class wraps {len(context.models)}")
         for number, engine in enumerate(context.models):
             found = engine.load_checkpoint(str(path), tag=f"model{number}")
             if isinstance(found, tuple) and found and found[0] is None:
-                raise AssertionError(f"the engine found no checkpoint model{number} in {path}")
+                raise AssertionError(f"Failed to load deepspeed checkpoint {path}: there is no model{number} in it")
