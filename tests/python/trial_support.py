@@ -101,7 +101,7 @@ class TrialTest(PackageTest):
         return made[0]
 
     def refused(self, words, trial_class, **more):
-        with self.assertRaisesRegex((InvalidExperimentException, RuntimeError), words):
+        with self.assertRaisesRegex((InvalidExperimentException, RuntimeError, AssertionError, ValueError), words):
             self.train(trial_class, **more)
 
     def reported(self, group):

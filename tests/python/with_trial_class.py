@@ -33,6 +33,7 @@ class Training(TrialTest):
         for length, batches in (({"batches": 5}, 5), ({"epochs": 2}, 8), ({"records": 24}, 3)):
             with self.subTest(length):
                 self.assertEqual(self.train(LineTrial, length=length).engine.global_steps, batches)
+        self.assertEqual([step for step, _ in self.reported("training")], [5, 4, 8, 3])  # an epoch ends a stretch
         self.train(LineTrial, length=5, min_validation_period={"epochs": 1}, min_checkpoint_period=2,
                    perform_initial_validation=True, checkpoint_policy="none")
         self.assertEqual([step for step, _ in self.reported("validation")][-3:], [0, 4, 5])

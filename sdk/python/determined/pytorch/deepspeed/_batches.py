@@ -66,7 +66,7 @@ class Batches:
         engine, expected = self._context.models[0], self._context.num_micro_batches_per_slot
         steps = getattr(engine, "micro_steps", 0)
         if not is_pipeline_engine(engine) and steps % expected:
-            raise InvalidExperimentException(
+            raise AssertionError(
                 f"train_batch trained {steps % expected} of the {expected} micro batches of a batch: after "
                 "disable_auto_grad_accumulation() it trains gradient_accumulation_steps of them")
 
@@ -125,7 +125,7 @@ def _checked(returned, earlier):
         raise InvalidExperimentException(
             f"evaluate_batch returned a {type(returned).__name__}: return a dictionary of metrics")
     if earlier and returned.keys() != earlier[0].keys():
-        raise InvalidExperimentException(
+        raise ValueError(
             f"evaluate_batch returned {sorted(returned)} after {sorted(earlier[0])}: "
             "return the same metrics for every batch")
     return to_numpy(returned)

@@ -53,7 +53,7 @@ class Loop:
             self._context._epoch_len = loaders.epoch_batches
             self._batches = Batches(self._trial, self._context, self._callbacks, loaders)
             at_end.callback(self._batches.close)
-            self._periods = Periods(self._config, self._train_batch_size(), loaders.epoch_batches)
+            self._periods = Periods(self._config, self._train_batch_size(), loaders.epoch_batches, _unit(self._config))
             self._restore()
             for callback in self._callbacks.values():
                 callback.on_training_start()

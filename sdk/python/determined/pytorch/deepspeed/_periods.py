@@ -5,9 +5,10 @@ from ...errors import InvalidExperimentException
 class Periods:
     """`scheduling_unit`, `min_validation_period`, `min_checkpoint_period`, lengths of the searcher."""
 
-    def __init__(self, config, train_batch_size, epoch_batches):
+    def __init__(self, config, train_batch_size, epoch_batches, unit_of_length):
         self._train_batch = train_batch_size
         self._epoch = epoch_batches
+        self._counts_epochs = unit_of_length == "epochs"
         self.unit = self._count(config.get("scheduling_unit", 100), "scheduling_unit") or 100
         self.validation = self._period(config, "min_validation_period")
         self.checkpoint = self._period(config, "min_checkpoint_period")
@@ -44,7 +45,7 @@ class Periods:
     def next_stop(self, done, target):
         """The next batch at which to report, validate, save or end."""
         stops = [target, done + self.unit]
-        for period in (self.validation, self.checkpoint):
+        for period in (self.validation, self.checkpoint, self._epoch if self._counts_epochs else 0):
             if period:
                 stops.append((done // period + 1) * period)
         return min(stops)

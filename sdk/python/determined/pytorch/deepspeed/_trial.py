@@ -52,8 +52,8 @@ class DeepSpeedTrial(abc.ABC):
         """Reads the files of save(). Every rank calls it."""
         saved = len(list(pathlib.Path(path).glob("model[0-9]*")))
         if saved < len(context.models):
-            raise AssertionError(f"Failed to load deepspeed checkpoint {path}: it has the state of {saved} engines, and "
-                                 f"the trial class wraps {len(context.models)}")
+            raise AssertionError(f"Failed to load deepspeed checkpoint {path}: it has the state of {saved} engines, "
+                                 f"and the trial class wraps {len(context.models)}")
         for number, engine in enumerate(context.models):
             found = engine.load_checkpoint(str(path), tag=f"model{number}")
             if isinstance(found, tuple) and found and found[0] is None:
