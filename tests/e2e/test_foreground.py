@@ -31,10 +31,10 @@ import os, signal, subprocess, sys
 if "DSAT_TRIAL_ID" in os.environ:
     os.execv(sys.argv[1], sys.argv[1:])
 role = os.environ.get("ROLE", "launcher")
-heard, hears = os.pipe()
+reading, writing = os.pipe()
 def note(*_):
     open(role + " got it", "w").close()
-    os.write(hears, b"x")
+    os.write(writing, b"x")
 signal.signal(signal.SIGTERM, note)
 below = {"launcher": dict(ROLE="rank", RANK="0", LOCAL_RANK="0"), "rank": dict(ROLE="worker")}.get(role)
 if below:
@@ -44,7 +44,7 @@ if role == "worker":
     open("training", "w").close()
     sys.stdin.read()
 elif role == "rank":
-    os.read(heard, 1)
+    os.read(reading, 1)
     child.communicate()
 else:
     sys.exit(child.wait())
