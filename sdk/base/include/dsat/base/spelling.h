@@ -3,6 +3,7 @@
 #define DSAT_BASE_SPELLING_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
