@@ -124,7 +124,8 @@ std::string plain_page(const std::vector<const host::StudyFacts*>& studies, bool
       ":root { color-scheme: light dark; }\nbody { font: 16px/1.5 sans-serif; margin: 1rem; }\n"
       "table { border-collapse: collapse; }\nth, td { padding: .2rem .6rem; text-align: left; border: 1px solid #8888; "
       "}\n"
-      "</style>\n</head>\n<body>\n<p>This dsat-host was built without the charts (DSAT_WEB=OFF, or no npm).</p>\n";
+      "</style>\n</head>\n<body>\n<p>This dsat-host was built without the charts. "
+      "<code>scripts/install-deps page</code> and another build bring them.</p>\n";
   for (const host::StudyFacts* study : studies) text += plain_study(*study);
   return text + "</body>\n</html>\n";
 }
