@@ -47,10 +47,34 @@ foreach(plugin asha binary grid guided random profiler)
   endif()
 endforeach()
 
-foreach(program dsat-host dsat-trial)
-  if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+# Manual pages and completions are made by the programs themselves.
+find_program(DSAT_GZIP gzip)
+foreach(pair dsat-host:runtime dsat-trial:trainer)
+  string(REPLACE ":" ";" pair ${pair})
+  list(GET pair 0 program)
+  list(GET pair 1 part)
+  if(NOT TARGET ${program})
+    continue()
   endif()
+  install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${part})
+  set(manual ${PROJECT_BINARY_DIR}/manual/${program})
+  set(page ${manual}.1.gz)
+  set(commands "")
+  foreach(shell bash zsh fish)
+    list(APPEND commands COMMAND ${program} completion ${shell} > ${manual}.${shell})
+  endforeach()
+  add_custom_command(OUTPUT ${page} ${manual}.bash ${manual}.zsh ${manual}.fish
+    COMMAND ${program} man | ${DSAT_GZIP} -9n > ${page} ${commands}
+    DEPENDS ${program} COMMENT "The manual of ${program}")
+  add_custom_target(${program}-manual ALL DEPENDS ${page})
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/manual)
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT ${part})
+  install(FILES ${manual}.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${program}
+          COMPONENT ${part})
+  install(FILES ${manual}.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions RENAME _${program}
+          COMPONENT ${part})
+  install(FILES ${manual}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME ${program}.fish
+          COMPONENT ${part})
 endforeach()
 if(TARGET dsat-plugin-host)
   install(TARGETS dsat-plugin-host RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat)

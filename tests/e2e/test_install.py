@@ -2,6 +2,7 @@
 the examples are built against it, out of tree, and run."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -113,6 +114,27 @@ class InstallTest(HostTest):
         run(["ctest", "--test-dir", self.example("plugins/searcher_cpp"), "--output-on-failure"])
         self.tune("--searcher", self.plugin("climb"), "--factor", "3")
         self.assertTrue((self.dir / "run/best_ds_config.json").exists())
+
+    def test_a_new_plugin_passes_its_test_at_once(self):
+        environment = {**os.environ, "CARGO_NET_OFFLINE": "true"}
+        for language, compiler in (("c", "cc"), ("c++", "c++"), ("python", "python3"), ("rust", "cargo")):
+            if not shutil.which(compiler):
+                print(f"new-plugin in {language} is left out: there is no {compiler}", file=sys.stderr)
+                continue
+            name = "my_" + language.replace("+", "p")
+            text = run([self.installed("bin/dsat-host"), "new-plugin", name, "--language", language], cwd=self.dir)
+            build, _ = re.findall(r"^  (.*)$", text, re.MULTILINE)
+            self.assertRegex(run(["sh", "-ec", build], cwd=self.dir, env=environment), r"100% tests passed|ok|^$")
+            self.tune("--searcher", re.search(r"--searcher (\S+)", text)[1])
+            shutil.rmtree(self.dir / "run")
+
+    def test_a_new_plugin_changes_nothing_that_is_there(self):
+        (self.dir / "mine").mkdir()
+        result = subprocess.run([self.installed("bin/dsat-host"), "new-plugin", "mine"], cwd=self.dir,
+                                capture_output=True, text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("mine is there already", result.stderr)
+        self.assertEqual(list((self.dir / "mine").iterdir()), [])
 
     def test_a_profiler_in_cpp_runs(self):
         self.tune("--searcher", "asha", "--profiler", self.plugin("quick_profile"))

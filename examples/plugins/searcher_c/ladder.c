@@ -4,19 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct ladder {
+typedef struct searcher {
   dsat_strategy strategy; /* the host's view */
   const dsat_host* host;
   uint64_t micro_batch;
   dsat_trial_id last;
-} ladder;
+} searcher;
 
 static dsat_str str(const char* text) {
   dsat_str s = {text, strlen(text)};
   return s;
 }
 
-static dsat_status ask(ladder* self) {
+static dsat_status ask(searcher* self) {
   char overrides[80];
   snprintf(overrides, sizeof overrides, "{\"train_micro_batch_size_per_gpu\": %llu}",
            (unsigned long long)self->micro_batch);
@@ -37,10 +37,10 @@ static dsat_status on_result(dsat_strategy* strategy, const dsat_result* result)
 }
 
 static dsat_status on_trial_exited(dsat_strategy* strategy, const dsat_exit* exit) {
-  ladder* self = strategy->plugin_data;
+  searcher* self = strategy->plugin_data;
   if (exit->trial != self->last || exit->outcome == DSAT_TRIAL_STOPPED) return DSAT_OK;
   if (exit->outcome != DSAT_TRIAL_COMPLETED || self->micro_batch > 1u << 20)
-    return self->host->finish(self->host, str("the top of the ladder"), DSAT_NO_TRIAL);
+    return self->host->finish(self->host, str("the largest micro batch is known"), DSAT_NO_TRIAL);
   self->micro_batch *= 2;
   return ask(self);
 }
@@ -54,7 +54,7 @@ static const dsat_descriptor* describe(uint32_t index) { return index == 0 ? &de
 
 static dsat_status create(const char* id, const dsat_host* host, dsat_str options, dsat_strategy** out) {
   (void)id, (void)options;
-  ladder* self = calloc(1, sizeof *self);
+  searcher* self = calloc(1, sizeof *self);
   if (self == NULL) {
     host->set_error(host, str("out of memory"));
     return DSAT_INTERNAL;

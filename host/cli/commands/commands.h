@@ -23,6 +23,12 @@ int export_study(const Tokens& arguments, Console& console);
 int estimate(const Tokens& arguments, Console& console);
 int plugins(const Tokens& arguments, Console& console);
 int validate(const Tokens& arguments, Console& console);
+int new_plugin(const Tokens& arguments, Console& console);
+int completion(const Tokens& arguments, Console& console);
+int man(const Tokens& arguments, Console& console);
+
+// The sub-commands that the manual page and the completions have; the program itself is an empty word.
+std::vector<std::string> words_of_manual();
 
 // The whole program, after its streams and signals are set up.
 int run(const Tokens& arguments, Console& console);

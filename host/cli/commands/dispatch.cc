@@ -34,6 +34,12 @@ int dispatch(const Tokens& arguments, Console& console) {
       return plugins(rest, console);
     case Action::validate:
       return validate(rest, console);
+    case Action::new_plugin:
+      return new_plugin(rest, console);
+    case Action::completion:
+      return completion(rest, console);
+    case Action::man:
+      return man(rest, console);
     case Action::tune:
     case Action::tune_experiment:
       break;

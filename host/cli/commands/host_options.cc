@@ -8,6 +8,7 @@
 #include "determined/search_runner_config.h"
 #include "dsat/host/study.h"
 #include "options/study_options.h"
+#include "scaffold/new_plugin.h"
 
 namespace dsat::cli {
 namespace {
@@ -250,6 +251,21 @@ OptionSet validate_options() {
   OptionSet set;
   set.add_group("Options",
                 {setting_option("plugin-timeout"), json_option("print the checks as one JSON object"), help_option()});
+  return set;
+}
+
+OptionSet new_plugin_options() {
+  OptionSet set;
+  set.add_group("Options", {Option::choice("language", languages_of_plugins(), "the language of the plugin")
+                                .also("-l")
+                                .by_default(languages_of_plugins().front()),
+                            help_option()});
+  return set;
+}
+
+OptionSet man_options() {
+  OptionSet set;
+  set.add_group("Options", {help_option()});
   return set;
 }
 

@@ -23,6 +23,8 @@ OptionSet best_options();
 OptionSet check_options();
 OptionSet plugins_options();
 OptionSet validate_options();
+OptionSet new_plugin_options();
+OptionSet man_options();
 OptionSet estimate_options();
 
 }  // namespace dsat::cli

@@ -48,6 +48,8 @@ constexpr const char* kSubCommands =
     "  export DIR              a study for TensorBoard, MLflow, Prometheus or as CSV\n"
     "  check DIR               is the journal of a study sound?\n"
     "  plugins, validate FILE  list searchers and profilers, check one\n"
+    "  new-plugin NAME         begin a searcher of your own\n"
+    "  completion SHELL, man   completion of bash, zsh or fish; the manual page\n"
     "  estimate                memory of each ZeRO stage, without a trial\n"
     "\n";
 

@@ -1,4 +1,4 @@
-// Looks up the first argument in tables of words: sub-commands, reserved words, search methods. A word that looks like
+// Looks up the first argument in tables of words: sub-commands, search methods. A word that looks like
 // a misspelt one is refused instead of run as a program.
 #include "options/actions.h"
 
@@ -21,20 +21,19 @@ struct SubCommand {
   const char* word;
   Action action;
 };
-constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},       {"show", Action::show},
-                                       {"best", Action::best},           {"check", Action::check},
-                                       {"report", Action::report},       {"serve", Action::serve},
-                                       {"export", Action::export_study}, {"estimate", Action::estimate},
-                                       {"plugins", Action::plugins},     {"validate", Action::validate}};
-
-// Words that are reserved for later sub-commands, and the way to do the work today.
-struct Reserved {
-  const char* word;
-  const char* instead;
-};
-constexpr Reserved kReserved[] = {
-    {"new-plugin", "begin with one of the plugins in examples/"},
-};
+constexpr SubCommand kSubCommands[] = {{"resume", Action::resume},
+                                       {"show", Action::show},
+                                       {"best", Action::best},
+                                       {"check", Action::check},
+                                       {"report", Action::report},
+                                       {"serve", Action::serve},
+                                       {"export", Action::export_study},
+                                       {"estimate", Action::estimate},
+                                       {"plugins", Action::plugins},
+                                       {"validate", Action::validate},
+                                       {"new-plugin", Action::new_plugin},
+                                       {"completion", Action::completion},
+                                       {"man", Action::man}};
 
 // Names that other tools use for `show`.
 constexpr const char* kWordsForShow[] = {"status", "list"};
@@ -45,16 +44,6 @@ const SubCommand* find_sub_command(const std::string& word) {
   const auto* it = std::find_if(std::begin(kSubCommands), std::end(kSubCommands),
                                 [&](const SubCommand& s) { return s.word == word; });
   return it == std::end(kSubCommands) ? nullptr : it;
-}
-
-void refuse_reserved(const Tokens& tokens) {
-  const std::string& word = tokens.front();
-  for (const Reserved& reserved : kReserved) {
-    if (reserved.word == word) {
-      throw Error(
-          fmt::format("'{}' is not in this version: {}; a program of that name goes after --", word, reserved.instead));
-    }
-  }
 }
 
 bool is_yaml(const std::string& word) {
@@ -93,6 +82,12 @@ void refuse_unknown_method(const Tokens& tokens) {
 
 }  // namespace
 
+std::vector<std::string> sub_command_words() {
+  std::vector<std::string> words;
+  for (const SubCommand& sub_command : kSubCommands) words.emplace_back(sub_command.word);
+  return words;
+}
+
 bool is_search_method(const std::string& word) {
   return std::find(std::begin(kSearchMethods), std::end(kSearchMethods), word) != std::end(kSearchMethods);
 }
@@ -109,7 +104,6 @@ Action action_of(const Tokens& arguments) {
   if (arguments.empty()) return Action::tune;
   if (const SubCommand* sub_command = find_sub_command(arguments.front())) return sub_command->action;
   if (is_search_method(arguments.front()) || is_experiment(arguments, 0)) return Action::tune_experiment;
-  refuse_reserved(arguments);
   refuse_unknown_method(arguments);
   refuse_misspelt_sub_command(arguments.front());
   return Action::tune;
@@ -131,7 +125,6 @@ void check_command(const Split& split) {
                     "after it; a program of that name goes after --",
                     word));
   }
-  refuse_reserved(split.rest);
 }
 
 }  // namespace dsat::cli

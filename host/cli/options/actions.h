@@ -4,6 +4,9 @@
 #ifndef DSAT_CLI_OPTIONS_ACTIONS_H_
 #define DSAT_CLI_OPTIONS_ACTIONS_H_
 
+#include <string>
+#include <vector>
+
 #include "options/kit.h"
 
 namespace dsat::cli {
@@ -21,14 +24,19 @@ enum class Action {
   estimate,
   plugins,
   validate,
+  new_plugin,
+  completion,
+  man,
 };
 
 // Writes `help`, `help all`, `help SUB-COMMAND` and `version` as options; other words stay.
 Tokens words_as_options(Tokens arguments);
 
 // The action of the first argument: a sub-command, or the experiment form if it is a search method or a *.yaml file
-// before a directory. Refuses reserved words, misspelt search methods, and misspelt sub-commands that are no programs.
+// before a directory. Refuses misspelt search methods and misspelt sub-commands that are no programs.
 Action action_of(const Tokens& arguments);
+
+std::vector<std::string> sub_command_words();
 
 bool is_search_method(const std::string& word);
 

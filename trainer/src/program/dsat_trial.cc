@@ -41,6 +41,11 @@ Job trial_job(const std::vector<std::string>& args) {
 }
 
 Job model_job(const std::vector<std::string>& args) {
+  const bool wants_completion = args.size() == 2 && args[0] == "completion";
+  if (wants_completion || args == std::vector<std::string>{"man"}) {
+    std::fputs(options_manual(wants_completion ? args[1] : "").c_str(), stdout);
+    return {};
+  }
   const Options options = parse_options(args);
   if (options.help) {
     std::fputs(options_help().c_str(), stdout);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "dsat/cli/help.h"
+#include "dsat/cli/manual.h"
 #include "dsat/cli/values.h"
 #include "dsat/error.h"
 #include "settings/input_spec.h"
@@ -170,6 +171,17 @@ std::string options_help() {
       "{}"
       "Exit status: 0 done; 1 out of memory or failed; 2 wrong usage or configuration. docs/trainer.md has the rest.\n",
       cli_kit::help_text(all_options(), kColumns));
+}
+
+std::string options_manual(const std::string& shell) {
+  const cli_kit::Manual manual{
+      "dsat-trial",
+      "trains as a DeepSpeed configuration says, on processors",
+      "Trains a model on random data, or a trial of your own, as a DeepSpeed configuration says: real ZeRO stages over "
+      "processes. dsat-trial --trial LIB.so --help has the options for a trial of your own.\n",
+      ".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nout of memory or failed\n.TP\n2\nwrong usage or configuration\n",
+      {{"", "[options] --deepspeed_config FILE", "", cli_kit::Operand::none, all_options(), {}}}};
+  return shell.empty() ? cli_kit::man_page(manual) : cli_kit::completion(manual, shell);
 }
 
 }  // namespace dsat::trainer

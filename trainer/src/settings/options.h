@@ -47,6 +47,9 @@ bool is_resnet_depth(int64_t depth);
 // The text of --help.
 std::string options_help();
 
+// What completes command lines in a shell; without a shell the manual page.
+std::string options_manual(const std::string& shell = "");
+
 }  // namespace dsat::trainer
 
 #endif  // DSAT_TRAINER_SETTINGS_OPTIONS_H_

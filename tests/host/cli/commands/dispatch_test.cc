@@ -38,7 +38,7 @@ TEST(Run, HelpAndVersionGoToStandardOutput) {
 }
 
 TEST(Run, EverySubCommandHasHelp) {
-  for (const char* word : {"resume", "show", "estimate", "plugins", "validate"}) {
+  for (const char* word : {"resume", "show", "estimate", "plugins", "validate", "new-plugin", "completion", "man"}) {
     const Ran ran({word, "--help"});
     EXPECT_EQ(ran.status, kBestFound) << word;
     EXPECT_THAT(ran.out, StartsWith("Usage: dsat-host " + std::string(word)));
@@ -47,6 +47,15 @@ TEST(Run, EverySubCommandHasHelp) {
 
 TEST(Run, WrongUsageIsStatusTwoWithOneLine) {
   const std::vector<Tokens> cases{{"validate"},
+                                  {"new-plugin"},
+                                  {"man", "dsat-trial"},
+                                  {"completion"},
+                                  {"completion", "tcsh"},
+                                  {"completion", "bash", "zsh"},
+                                  {"new-plugin", "a", "b"},
+                                  {"new-plugin", "asha"},
+                                  {"new-plugin", "climb", "--language", "fortran"},
+                                  {"new-plugin", "tmp/climb"},
                                   {"asha", "no-such-file.yaml", "."},
                                   {"asha"},
                                   {"resume"},

@@ -24,17 +24,11 @@ TEST(ActionOf, IsDecidedByTheFirstArgument) {
   EXPECT_EQ(action_of({"estimate"}), Action::estimate);
   EXPECT_EQ(action_of({"plugins"}), Action::plugins);
   EXPECT_EQ(action_of({"validate", "lib.so"}), Action::validate);
+  EXPECT_EQ(action_of({"new-plugin", "climb"}), Action::new_plugin);
   EXPECT_EQ(action_of({"--", "resume"}), Action::tune);
   EXPECT_EQ(action_of({"--quiet", "resume"}), Action::tune);
   EXPECT_EQ(action_of({"./train"}), Action::tune);
   EXPECT_EQ(action_of({}), Action::tune);
-}
-
-TEST(ActionOf, RefusesWordsOfLaterVersionsWithWhatToTypeInstead) {
-  for (const char* word : {"new-plugin"}) {
-    EXPECT_THAT(refusal({word, "x"}),
-                AllOf(HasSubstr("'" + std::string(word) + "' is not in"), HasSubstr("goes after --")));
-  }
 }
 
 TEST(ActionOf, AMethodOrAYamlFileBeforeADirectoryBeginsTheExperimentForm) {
