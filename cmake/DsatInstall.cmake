@@ -17,6 +17,14 @@ foreach(part abi sdk base config cost yaml host trial)
     install(TARGETS ${target} EXPORT dsat ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT dev)
   endif()
 endforeach()
+# libdsat.so and what it takes to link it: dsat::dsat, or pkg-config dsat.
+install(TARGETS dsat_shared EXPORT dsat
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT embed NAMELINK_COMPONENT dev)
+install(FILES ${PROJECT_SOURCE_DIR}/host/cli/embed/include/dsat/dsat.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dsat COMPONENT dev)
+file(RELATIVE_PATH DSAT_PREFIX_FROM_PC ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/dsat.pc.in ${PROJECT_BINARY_DIR}/package/dsat.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/dsat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 install(EXPORT dsat NAMESPACE dsat:: FILE dsatTargets.cmake DESTINATION ${DSAT_PACKAGE_DIR} COMPONENT dev)
 
 # dsat::trainer is a set of its own: only who asks for that component needs LibTorch.

@@ -1,5 +1,6 @@
 """What `cmake --install` leaves behind is enough for others:
 the examples are built against it, out of tree, and run."""
+import json
 import os
 import pathlib
 import re
@@ -35,7 +36,7 @@ class InstallTest(HostTest):
     @classmethod
     def build_examples(cls):
         """Each is a project of its own; one build has them all, so that none waits for another."""
-        names = ["plugins/searcher_c", "plugins/searcher_cpp", "plugins/profiler_cpp", "embed"]
+        names = ["plugins/searcher_c", "plugins/searcher_cpp", "plugins/profiler_cpp", "embed", "embed_static"]
         if (BUILD / "dsat-trial").exists():
             names += ["trials/trial_api", "trials/bare_loop"]
         folders = "".join(f"add_subdirectory({EXAMPLES / name} {name})\n" for name in names)
@@ -166,21 +167,55 @@ class InstallTest(HostTest):
         reason = "needs LibTorch" if (BUILD / "dsat-trial").exists() else "was built without its trainer"
         self.assertIn(reason, " ".join(result.stderr.split()))
 
+    def test_a_program_in_c_ends_a_study_that_libdsat_runs(self):
+        program = self.example("embed") / "embed_c"
+        result = subprocess.run([program, "out", "3"], cwd=self.dir, capture_output=True, text=True, timeout=300)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        *ended, last = result.stdout.splitlines()
+        self.assertEqual(ended[2], "a trial has ended, 0 are left")
+        self.assertEqual((json.loads(last)["status"], result.stderr), ("interrupted", ""))
+        result = subprocess.run([program, "out", "3"], cwd=self.dir, capture_output=True, text=True, timeout=300)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("dsat-host resume", result.stderr)
+
+    def test_a_program_in_cpp_runs_two_studies_at_once(self):
+        output = run([self.example("embed") / "embed", "one", "two"], cwd=self.dir)
+        for searcher in ("asha", "random"):
+            result = json.loads(re.search(f"^{searcher}: ({{.*)$", output, re.MULTILINE)[1])
+            self.assertEqual(result["status"], "completed")
+
+    def test_pkg_config_is_enough_to_link_it(self):
+        shutil.copy(EXAMPLES / "embed/embed.c", self.dir)
+        package = self.installed("lib*/**/pkgconfig/dsat.pc").parent
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(package)}
+        flags = run(["pkg-config", "--cflags", "--libs", "dsat"], env=environment).split()
+        run(["cc", "embed.c", "-o", "embed", f'-DEXAMPLE_DIR="{EXAMPLES}/embed"', *flags,
+             *os.environ.get("CFLAGS", "").split()], cwd=self.dir)
+        environment = {**os.environ, "LD_LIBRARY_PATH": str(package.parent)}
+        result = subprocess.run(["./embed", "out", "1"], cwd=self.dir, capture_output=True, text=True, env=environment)
+        self.assertEqual(result.returncode, 3, result.stderr)
+
+    def test_libdsat_shows_its_interface_alone(self):
+        lines = run(["nm", "-D", "--defined-only", self.installed("lib*/**/libdsat.so.1")]).splitlines()
+        names = [line.split()[-1] for line in lines]
+        self.assertTrue(names)
+        self.assertEqual([name for name in names if not name.startswith("dsat_")], [])
+
     def test_an_embedding_program_runs_a_study_and_stops_it_from_another_thread(self):
-        program = self.example("embed") / "embed"
+        program = self.example("embed_static") / "embed_static"
         output = run([program, self.dir / "embedded", "4"], cwd=self.dir)
         self.assertIn("trial 0:", output)
         self.assertIn("best so far:", output)
         self.assertIn("interrupted:", output)
 
     def test_an_embedding_program_sees_a_study_end_by_itself(self):
-        program = self.example("embed") / "embed"
+        program = self.example("embed_static") / "embed_static"
         output = run([program, self.dir / "embedded", "100000"], cwd=self.dir)
         self.assertIn("completed:", output)
 
     def test_the_examples_are_as_short_as_they_claim(self):
         for file, limit in (("plugins/searcher_c/ladder.c", 80), ("plugins/searcher_cpp/climb.cc", 80),
-                            ("embed/embed.cc", 60)):
+                            ("embed/embed.c", 40), ("embed/embed.cc", 40), ("embed_static/embed.cc", 60)):
             self.assertLessEqual(len((EXAMPLES / file).read_text().splitlines()), limit, file)
 
 

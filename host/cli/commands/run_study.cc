@@ -10,7 +10,7 @@
 #include "dsat/base/shell.h"
 #include "dsat/host/metric.h"
 #include "dsat/host/rescue.h"
-#include "terminal/event_stream.h"
+#include "events/event_stream.h"
 #include "terminal/print_result.h"
 #include "terminal/signals.h"
 

@@ -11,21 +11,16 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/dll/runtime_symbol_info.hpp>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
 #include <utility>
 
 #include "base/guarded.h"
+#include "base/installed.h"
 #include "dsat/base/utf8.h"
 #include "dsat/host/environment.h"
 #include "plugin/request_limits.h"
-
-#ifndef DSAT_LIBEXEC_DIR
-#define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
-#define DSAT_LIBEXEC_DIR_FROM_BIN "../libexec/dsat"
-#endif
 
 namespace dsat::host {
 namespace {
@@ -76,20 +71,12 @@ fs::path find_plugin_host(const fs::path& given) {
     if (fs::exists(given, error)) return fs::absolute(given);
     throw Error(fmt::format("{}: no such file", given.string()));
   }
-  boost::dll::fs::error_code location_error;
-  const fs::path folder = fs::path(boost::dll::program_location(location_error).string()).parent_path();
-  const fs::path installed = fs::path(DSAT_LIBEXEC_DIR) / kProgram;
-  if (!location_error) {
-    for (const fs::path& place :
-         {folder / kProgram, (folder / DSAT_LIBEXEC_DIR_FROM_BIN / kProgram).lexically_normal()}) {
-      if (fs::exists(place, error)) return place;
-    }
-  }
-  if (fs::exists(installed, error)) return installed;
+  if (auto found = find_helper(kProgram)) return *std::move(found);
+  const std::vector<fs::path> places = places_of_helper(kProgram);
   throw Error(
       fmt::format("no {}: it is neither in {} nor at {}; install dsat, name the file (plugin_host of the library's "
                   "options), or run the plugin in this process (--isolation none)",
-                  kProgram, folder.string(), installed.string()));
+                  kProgram, places.front().parent_path().string(), places.back().string()));
 }
 
 PluginProcess::PluginProcess(const PluginProcesses& settings, const fs::path& file, Printed printed)

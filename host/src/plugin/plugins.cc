@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/dll/runtime_symbol_info.hpp>
 #include <cstdlib>
 #include <iterator>
 #include <optional>
@@ -14,14 +13,10 @@
 #include <system_error>
 
 #include "base/guarded.h"
+#include "base/installed.h"
 #include "dsat/base/numbers.h"
 #include "plugin/isolated_strategy.h"
 #include "plugin/plugin_library.h"
-
-#ifndef DSAT_PLUGIN_DIR
-#define DSAT_PLUGIN_DIR "/usr/local/lib/dsat/plugins"
-#define DSAT_PLUGIN_DIR_FROM_BIN "../lib/dsat/plugins"
-#endif
 
 namespace dsat::host {
 namespace {
@@ -87,23 +82,6 @@ fs::path find_file(const std::string& name_or_path) {
   const std::string what_next = fs::exists(file, error) ? fmt::format("type ./{} for the one in this folder", file)
                                                         : "`dsat-host plugins` lists the plugins";
   throw Error(fmt::format("no plugin '{}': no {} in {}; {}", name_or_path, file, fmt::join(tried, ", "), what_next));
-}
-
-// Returns the folders of dsat's own plugins: beside this program, and where it was installed.
-std::vector<fs::path> bundled_folders() {
-  std::vector<fs::path> path;
-  boost::dll::fs::error_code error;
-  const auto program = boost::dll::program_location(error);
-  const fs::path installed = DSAT_PLUGIN_DIR;
-  if (!error) {
-    const fs::path folder = fs::path(program.string()).parent_path();
-    path.push_back(folder / "plugins");
-    // This is <libdir>/dsat/plugins of an installation that was moved.
-    const fs::path moved = (folder / DSAT_PLUGIN_DIR_FROM_BIN).lexically_normal();
-    if (moved != installed) path.push_back(moved);
-  }
-  path.push_back(installed);
-  return path;
 }
 
 bool runs_apart(const fs::path& file, Isolation isolation) {
@@ -182,7 +160,7 @@ std::vector<fs::path> plugin_search_path() {
       if (!entry.empty()) path.emplace_back(entry);
     }
   }
-  for (fs::path& folder : bundled_folders()) path.push_back(std::move(folder));
+  for (fs::path& folder : bundled_plugin_folders()) path.push_back(std::move(folder));
   return path;
 }
 
@@ -199,7 +177,7 @@ bool is_bundled_plugin(const fs::path& file) {
   if (known == std::end(kBundledPlugins)) return false;
   std::error_code error;
   const fs::path folder = fs::canonical(file.parent_path().empty() ? "." : file.parent_path(), error);
-  const std::vector<fs::path> own = bundled_folders();
+  const std::vector<fs::path> own = bundled_plugin_folders();
   return !error && std::any_of(own.begin(), own.end(), [&](const fs::path& candidate) {
     std::error_code missing;
     return fs::canonical(candidate, missing) == folder && !missing;

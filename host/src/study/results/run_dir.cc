@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <boost/dll/runtime_symbol_info.hpp>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <system_error>
 
 #include "base/fault_point.h"
+#include "base/installed.h"
 #include "command/command_template.h"
 #include "dsat/base/files.h"
 #include "dsat/error.h"
@@ -19,11 +19,6 @@
 #include "runner/probe.h"
 #include "study/results/best_command.h"
 #include "variables/hyperparameters.h"
-
-#ifndef DSAT_LIBEXEC_DIR
-#define DSAT_LIBEXEC_DIR "/usr/local/libexec/dsat"
-#define DSAT_LIBEXEC_DIR_FROM_BIN "../libexec/dsat"
-#endif
 
 namespace dsat::host {
 
@@ -63,17 +58,11 @@ fs::path find_launcher(const fs::path& given) {
     if (fs::exists(given, error)) return fs::absolute(given);
     throw Error(fmt::format("trial launcher {}: no such file", given.string()));
   }
-  boost::dll::fs::error_code location_error;
-  const fs::path folder = fs::path(boost::dll::program_location(location_error).string()).parent_path();
-  const fs::path beside = folder / "dsat-launch";
-  if (!location_error && fs::exists(beside, error)) return beside;
-  const fs::path moved = (folder / DSAT_LIBEXEC_DIR_FROM_BIN / "dsat-launch").lexically_normal();
-  if (!location_error && fs::exists(moved, error)) return moved;
-  const fs::path installed = fs::path(DSAT_LIBEXEC_DIR) / "dsat-launch";
-  if (fs::exists(installed, error)) return installed;
+  if (auto found = find_helper("dsat-launch")) return *std::move(found);
+  const std::vector<fs::path> places = places_of_helper("dsat-launch");
   throw Error(
       fmt::format("no trial launcher: dsat-launch is neither at {} nor at {}; install dsat or name it in the options",
-                  beside.string(), installed.string()));
+                  places.front().string(), places.back().string()));
 }
 
 RunLock claim_run_dir(Plan& plan, bool is_chosen, Trust trust) {

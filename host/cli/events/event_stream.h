@@ -1,24 +1,24 @@
-// The events of a study as lines of JSON on a descriptor (docs/python.md), for a program that watches the study.
+// The events of a study as lines on a descriptor, for a program that watches the study.
 //
 // Threading: as an Observer's. A thread of its own writes, so a reader that is slow does not hold the study up.
 //   Ownership: the descriptor stays the caller's; trials do not inherit it. Errors: the constructor throws if the
 //   descriptor cannot be written to. Once the reader is gone the study is asked to stop, as if its terminal were
 //   closed.
-#ifndef DSAT_CLI_TERMINAL_EVENT_STREAM_H_
-#define DSAT_CLI_TERMINAL_EVENT_STREAM_H_
+#ifndef DSAT_CLI_EVENTS_EVENT_STREAM_H_
+#define DSAT_CLI_EVENTS_EVENT_STREAM_H_
 
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include "dsat/host/study.h"
+#include "events/event_lines.h"
 
 namespace dsat::cli {
 
-class EventStream final : public host::Observer {
+class EventStream final : public EventLines {
  public:
   EventStream(int fd, host::Study& study);
   // Waits until all lines are written, or the reader is gone.
@@ -26,18 +26,8 @@ class EventStream final : public host::Observer {
   EventStream(const EventStream&) = delete;
   EventStream& operator=(const EventStream&) = delete;
 
-  void on_log(Severity severity, std::string_view message) override;
-  void on_trial_submitted(const host::TrialRecord& trial) override;
-  void on_trial_started(const host::TrialRecord& trial) override;
-  void on_trial_ended(const host::TrialRecord& trial) override;
-  void on_profile(const Json& profile) override;
-  void on_best(const host::BestRecord& best) override;
-  // The last event: the object of --json.
-  void result(const Json& result) { put("result", "result", result); }
-
  private:
-  void put(const char* event, const char* member, Json value);
-  void add(const Json& line);
+  void add(std::string line);
   void write_all();
 
   const int fd_;
@@ -54,4 +44,4 @@ void check_event_descriptor(int64_t fd);
 
 }  // namespace dsat::cli
 
-#endif  // DSAT_CLI_TERMINAL_EVENT_STREAM_H_
+#endif  // DSAT_CLI_EVENTS_EVENT_STREAM_H_
