@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import unittest
+from unittest import mock
 
 from support import HOST, PROJECT, HostTest
 
@@ -41,6 +42,7 @@ class Tune(HostTest):
     def test_a_study_goes_on_and_is_found_again(self):
         study = self.tune()
         more = study.resume(max_trials=10, show=False)
+        self.assertTrue(all(trial["ended_at"] for trial in more.trials))
         self.assertEqual(len(more.trials), 10)
         self.assertEqual(dsat.Study(self.dir / "run", host=HOST).best, more.best)
         with self.assertRaisesRegex(dsat.Error, "dsat.db"):
@@ -56,6 +58,13 @@ class Tune(HostTest):
                 self.tune(**options)
             self.assertNotIn("\n", str(raised.exception))
         self.assertFalse((self.dir / "run").exists())
+
+    def test_a_program_without_the_right_to_run_is_named(self):
+        (self.dir / "dsat-host").touch(mode=0o644)
+        with mock.patch("dsat._host._candidates", lambda: [self.dir / "dsat-host"]), \
+                mock.patch.dict(os.environ, {"PATH": str(self.dir), "DSAT_HOST": ""}), \
+                self.assertRaisesRegex(dsat.Error, "dsat-host may not be run: its file system or its mode forbids it"):
+            dsat.tune(["true"])
 
     def test_a_search_without_a_best_is_a_study(self):
         study = self.tune(self.command("--device-memory", 1))
@@ -156,6 +165,12 @@ class Live(unittest.TestCase):
                       {"event": "best", "best": {"metric": 12.5, "trial": 3}}):
             line.take(event)
         self.assertEqual(line.text(), "dsat: 1 of 8 trials, 1 running, best throughput 12.5 (trial 3)")
+
+    def test_a_resumed_study_counts_from_its_earlier_trials(self):
+        line = LiveLine(show=False, ended=6)
+        for event in ({"event": "start", "max_trials": 8}, {"event": "started"}, {"event": "ended"}):
+            line.take(event)
+        self.assertEqual(line.text(), "dsat: 7 of 8 trials, 0 running")
 
 
 if __name__ == "__main__":

@@ -27,10 +27,13 @@ def find_host(host: Union[str, "os.PathLike[str]", None] = None) -> str:
         if found is None:
             raise Error(f"{os.fspath(named)} is no program that can be run: name another by `host` or DSAT_HOST")
         return found
-    for path in _candidates():
-        if path.is_file() and os.access(path, os.X_OK):
-            return str(path)
+    there = [str(path) for path in _candidates() if path.is_file()]
+    for program in there:
+        if os.access(program, os.X_OK):
+            return program
     found = shutil.which("dsat-host")
+    if found is None and there:
+        raise Error(f"{there[0]} may not be run: its file system or its mode forbids it; name another by `host`")
     if found is None:
         raise Error("dsat-host is not found: install it, or name it by the argument `host` or the variable DSAT_HOST")
     return found

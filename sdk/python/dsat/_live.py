@@ -11,14 +11,15 @@ def in_notebook() -> bool:
 
 
 class LiveLine:
-    def __init__(self, show: bool) -> None:
+    def __init__(self, show: bool, ended: int = 0) -> None:
+        """`ended`: trials of the study that have ended before."""
         self._notebook: Any = None
         self._terminal = show and not in_notebook() and sys.stderr is not None and sys.stderr.isatty()
         if show and in_notebook():
             from IPython.display import display  # present: this runs in its kernel
             self._notebook = display({"text/plain": "dsat: starting"}, raw=True, display_id=True)
         self._start: Event = {}
-        self._ended = 0
+        self._ended = ended
         self._running = 0
         self._best: Optional[Event] = None
 

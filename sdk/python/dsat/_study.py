@@ -92,7 +92,9 @@ class Study:
             import html
             from IPython.display import HTML  # present: this runs in its kernel
             text = html.escape(path.read_text(encoding="utf-8"), quote=True)
-            return HTML(f'<iframe srcdoc="{text}" width="100%" height="{int(height)}" frameborder="0"></iframe>')
+            # In an element of its own: IPython warns of a bare frame, which an IFrame of a file could not replace.
+            frame = f'<iframe srcdoc="{text}" width="100%" height="{int(height)}" frameborder="0"></iframe>'
+            return HTML(f"<div>{frame}</div>")
         import webbrowser
         webbrowser.open(path.as_uri())
         return None
@@ -100,7 +102,8 @@ class Study:
     def resume(self, *, show: bool = True, on_event: Optional[Callable[[Event], None]] = None,
                env: Optional[Dict[str, str]] = None, **options: Any) -> "Study":
         """Continues the study, as `dsat-host resume DIR` does. Options as there: max_trials=64, time_budget="2h"."""
-        return _run([self._host, "resume"], [*words_of(options), str(self.dir)], None, env, show, on_event)
+        ended = sum(1 for trial in self.trials if trial["attempt"] > 0 and trial["ended_at"])
+        return _run([self._host, "resume"], [*words_of(options), str(self.dir)], None, env, show, on_event, ended)
 
     def __repr__(self) -> str:
         return f"<dsat.Study {str(self.dir)!r}>"
@@ -126,8 +129,8 @@ def tune(command: Sequence[Path], *, show: bool = True, on_event: Optional[Calla
 
 
 def _run(program: List[str], words: List[str], cwd: Optional[str], env: Optional[Dict[str, str]], show: bool,
-         on_event: Optional[Callable[[Event], None]]) -> Study:
-    live = LiveLine(show)
+         on_event: Optional[Callable[[Event], None]], ended: int = 0) -> Study:
+    live = LiveLine(show, ended)
     seen: Json = {}
 
     def take(event: Event) -> None:
