@@ -129,6 +129,61 @@ class InjectHook(unittest.TestCase):
             with self.subTest(hostility):
                 self.assertEqual(self.run_python("import deepspeed; " + hostility + call)[0], "done\n")
 
+    def test_scripts_that_change_how_python_imports_and_starts(self):
+        """Each ends as without the hook; it is there wherever Python still asks for it."""
+        train = ("import deepspeed, json; print(json.dumps(deepspeed.initialize(model=1, optimizer=2, config=%s)[0]"
+                 ".config))" % OWN)
+        (self.dir / "train.py").write_text(train)
+        again = "import os, sys; os.%s(sys.executable, [sys.executable, %s'train.py']%s)"
+        for change, is_there in (
+                ("import builtins; real = builtins.__import__\n"
+                 "builtins.__import__ = lambda *a, **n: real(*a, **n)\n" + train, True),
+                ("import sys; sys.meta_path = list(sys.meta_path)\n" + train, True),
+                ("import sys; sys.meta_path[:] = [f for f in sys.meta_path if isinstance(f, type)]\n" + train, False),
+                ("import sys; sys.path_hooks.clear(); sys.path_importer_cache.clear()\n" + train, None),
+                ("import importlib; importlib.invalidate_caches(); " + train + "; importlib.reload(deepspeed)", True),
+                (again % ("execv", "", ""), True), (again % ("execv", "'-S', ", ""), False),
+                (again % ("execve", "'-I', ", ", {}"), False),
+                ("import os, sys\nif os.fork() == 0:\n    import runpy; runpy.run_path('train.py'); sys.stdout.flush();"
+                 " os._exit(3)\nsys.exit(os.waitstatus_to_exitcode(os.wait()[1]))", True),
+                ("import deepspeed, os, sys\nif os.fork() == 0:\n    exec(open('train.py').read()); sys.stdout.flush();"
+                 " os._exit(3)\nsys.exit(os.waitstatus_to_exitcode(os.wait()[1]))", True)):
+            with self.subTest(change):
+                self.assert_ends_as_without(["-c", change], is_there)
+        for flags, variables, is_there in (([], {"PYTHONNOUSERSITE": "1"}, True), (["-s"], {}, True), (["-S"], {}, False),
+                                           (["-B", "-O"], {}, True), (["-X", "importtime"], {}, True)):
+            with self.subTest((flags, variables)):
+                self.assert_ends_as_without([*flags, "train.py"], is_there, **variables)
+
+    def test_a_sitecustomize_of_the_users_own(self):
+        (self.dir / "own").mkdir()
+        (self.dir / "train.py").write_text("import deepspeed, json; print(json.dumps(deepspeed.initialize("
+                                           "model=1, optimizer=2, config=%s)[0].config))" % OWN)
+        for text, is_there in (("print('mine')\n", True), ("raise RuntimeError\n", True), ("import deepspeed\n", True),
+                               ("import sys; sys.meta_path.reverse()\n", None)):
+            with self.subTest(text):
+                (self.dir / "own/sitecustomize.py").write_text(text)
+                self.assert_ends_as_without(["train.py"], is_there, PYTHONPATH="own:%s" % (FIXTURES / "injection"))
+
+    def assert_ends_as_without(self, words, is_there, **variables):
+        """`is_there`: whether the configuration is injected; None: it may be."""
+        ends = []
+        for hook in (False, True):
+            own = {**self.variables, **variables}
+            path = own["PYTHONPATH"].replace("%s:" % (BUILD / "probe"), "")
+            own["PYTHONPATH"] = "%s:%s" % (BUILD / "probe", path) if hook else path
+            if not hook:
+                own.pop("DSAT_INJECT")
+            ends.append(subprocess.run([sys.executable, *words], env=own, cwd=self.dir, capture_output=True, text=True,
+                                       timeout=120))
+        without, with_it = ends
+        self.assertEqual(with_it.returncode, without.returncode, with_it.stderr)
+        was_there = with_it.stdout.replace(json.dumps(MERGED), json.dumps(eval(OWN))) == without.stdout and (
+            with_it.stdout != without.stdout)
+        self.assertTrue(was_there or with_it.stdout == without.stdout, with_it.stdout + with_it.stderr)
+        if is_there is not None:
+            self.assertEqual(was_there, is_there, with_it.stdout + with_it.stderr)
+
     def test_an_import_that_fails_and_is_tried_again(self):
         (self.dir / "broken").mkdir()
         (self.dir / "broken/deepspeed.py").write_text("raise ImportError('no compiler')")
