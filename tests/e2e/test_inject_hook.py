@@ -150,8 +150,9 @@ class InjectHook(unittest.TestCase):
                  " os._exit(3)\nsys.exit(os.waitstatus_to_exitcode(os.wait()[1]))", True)):
             with self.subTest(change):
                 self.assert_ends_as_without(["-c", change], is_there)
-        for flags, variables, is_there in (([], {"PYTHONNOUSERSITE": "1"}, True), (["-s"], {}, True), (["-S"], {}, False),
-                                           (["-B", "-O"], {}, True), (["-X", "importtime"], {}, True)):
+        for flags, variables, is_there in (([], {"PYTHONNOUSERSITE": "1"}, True), (["-s"], {}, True),
+                                           (["-S"], {}, False), (["-B", "-O"], {}, True),
+                                           (["-X", "importtime"], {}, True)):
             with self.subTest((flags, variables)):
                 self.assert_ends_as_without([*flags, "train.py"], is_there, **variables)
 
