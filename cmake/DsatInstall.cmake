@@ -90,7 +90,9 @@ endif()
 if(TARGET dsat-launch)
   install(TARGETS dsat-launch RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat)
   install(FILES ${PROJECT_SOURCE_DIR}/host/probe/sitecustomize.py ${PROJECT_SOURCE_DIR}/host/probe/dsat_engine_probe.py
-                ${PROJECT_SOURCE_DIR}/host/probe/dsat_inject.py ${PROJECT_SOURCE_DIR}/host/probe/dsat_pipeline.py
+                ${PROJECT_SOURCE_DIR}/host/probe/dsat_inject.py
+                ${PROJECT_SOURCE_DIR}/host/probe/dsat_pipeline.py
+                ${PROJECT_SOURCE_DIR}/host/probe/dsat_step_probe.py
     DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat/probe)
 endif()
 

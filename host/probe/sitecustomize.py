@@ -14,7 +14,8 @@ ALLOCATORS = {"torch.cuda.memory": "cuda", "torch.xpu.memory": "xpu", "intel_ext
               "torch_npu.npu.memory": "npu"}
 # The module in which torch makes batches, and the number of batch sizes that the file can hold.
 LOADERS, MOST_BATCH_SIZES = "torch.utils.data.dataloader", 8
-# The modules with DeepSpeed's engines: dsat_engine_probe.py watches the first, dsat_pipeline.py measures the second.
+# The modules with DeepSpeed's engines. dsat_engine_probe.py and dsat_step_probe.py watch them, and dsat_pipeline.py
+# measures the second.
 ENGINE, PIPELINE = "deepspeed.runtime.engine", "deepspeed.runtime.pipe.engine"
 # The environment variable with the rank of this process or of one above it. It is set when torch is imported.
 CLAIM = "DSAT_PROBE_RANK"
@@ -36,7 +37,7 @@ class Probe(object):
         self.group = None  # the process group of this process, after its end
         self.earlier = {}  # kind of device -> largest (allocated, reserved) before the counters were reset
         self.batches = {}  # requested batch size -> (most samples in one batch, number of batches)
-        self.engines = None  # DeepSpeed's engines, once their module is imported
+        self.engines = self.steps = None  # DeepSpeed's engines and their steps, once their module is imported
 
     def claim(self):
         os.environ[CLAIM] = self.place
@@ -47,6 +48,9 @@ class Probe(object):
             name, report = self.report()
             if name is not None and peak_of(as_json(report)) >= self.peak_before(name):
                 self.write(name, as_json(report))
+            steps = self.steps and name in ("rank0.json", "pid%d.json" % os.getpid()) and self.steps.report()
+            if steps:
+                self.write("steps.json", steps)
         except BaseException:  # even a second Ctrl-C: the script has ended, so no error may show
             pass
 
@@ -201,8 +205,11 @@ class Probe(object):
             self.count_samples(module)
         if module.__name__ == ENGINE:
             self.engines = load("dsat_engine_probe").Engines(module)
+            self.steps = load("dsat_step_probe").Steps(module.DeepSpeedEngine)
         elif module.__name__ == PIPELINE:
-            load("dsat_pipeline").Pipelines(module)
+            if self.steps is not None:
+                self.steps.watch_pipeline(module.PipelineEngine)
+            load("dsat_pipeline").Pipelines(module)  # around the other, because it may end the process
 
 
 class EndedGroup(object):

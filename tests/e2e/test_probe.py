@@ -85,8 +85,8 @@ class Studies(HostTest):
         _, trials = self.tune("deepspeed", "--hostfile", "hostfile", "train.py")
         for trial in trials:
             files = [name for name in self.files(trial) if name != "__pycache__"]  # Python may keep the hook compiled
-            self.assertEqual(files, ["dsat_engine_probe.py", "dsat_pipeline.py", "rank0.json", "rank1.json",
-                                     "sitecustomize.py"])
+            self.assertEqual(files, ["dsat_engine_probe.py", "dsat_pipeline.py", "dsat_step_probe.py",
+                                     "rank0.json", "rank1.json", "sitecustomize.py"])
 
     def test_the_larger_of_the_result_files_peak_and_the_devices_counts(self):
         _, trials = self.tune(sys.executable, "train.py", "reports")  # 300 bytes, the probe sees 190 with one sample

@@ -83,11 +83,10 @@ std::string lack_of(const RE2& regex) {
   return regex.error();
 }
 
-std::shared_ptr<const RE2> compiled(const std::string& pattern) {
+std::shared_ptr<const RE2> compiled(const char* option, const std::string& pattern, const char* example) {
   const auto refuse = [&](const std::string& why) {
-    return Error(fmt::format(
-        "--oom-pattern '{}': {}: give a regular expression in RE2's syntax, such as 'my allocator .* exhausted'",
-        pattern, why));
+    return Error(fmt::format("{} '{}': {}: give a regular expression in RE2's syntax, such as '{}'", option, pattern,
+                             why, example));
   };
   if (pattern.empty()) throw refuse("it is empty");
   RE2::Options options;
@@ -133,7 +132,18 @@ void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::stri
 }
 
 LineReader::LineReader(const std::vector<std::string>& oom_patterns) {
-  std::transform(oom_patterns.begin(), oom_patterns.end(), std::back_inserter(own_), compiled);
+  for (const std::string& pattern : oom_patterns) {
+    own_.push_back(compiled("--oom-pattern", pattern, "my allocator .* exhausted"));
+  }
+}
+
+std::shared_ptr<const RE2> compiled_number_pattern(const char* option, const std::string& pattern) {
+  constexpr const char* kExample = "loss: ([-+.0-9a-z]+)";
+  auto regex = compiled(option, pattern, kExample);
+  const int groups = regex->NumberOfCapturingGroups();
+  if (groups == 1) return regex;
+  throw Error(fmt::format("{} '{}' has {}: put parentheses around the number alone, as in '{}'", option, pattern,
+                          groups == 0 ? "no group" : "several groups, of which (?:...) would be none", kExample));
 }
 
 bool LineReader::fits_own_pattern(std::string_view line) const {

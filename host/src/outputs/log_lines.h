@@ -53,6 +53,9 @@ class LineReader {
   std::vector<std::shared_ptr<const re2::RE2>> own_;
 };
 
+// A pattern whose one group is a number. Throws dsat::Error, "OPTION ...".
+std::shared_ptr<const re2::RE2> compiled_number_pattern(const char* option, const std::string& pattern);
+
 // Removes a host's name, "worker-1: ", from the front of each line. Lines that are empty afterwards are removed.
 void take_off_hosts(const std::vector<std::string>& hosts, std::vector<std::string>& lines);
 

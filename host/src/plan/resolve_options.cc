@@ -182,6 +182,8 @@ void check_numbers(const StudyOptions& o) {
         fmt::format("--max-micro-batch {} is below --min-micro-batch {}", *o.max_micro_batch, o.min_micro_batch));
   }
   const LineReader checks_patterns(o.oom_patterns);
+  if (!o.loss_pattern.empty()) compiled_number_pattern("--loss-pattern", o.loss_pattern);
+  if (!o.grad_norm_pattern.empty()) compiled_number_pattern("--grad-norm-pattern", o.grad_norm_pattern);
   for (const int stage : o.zero_stages) {
     if (stage < 0 || stage > 3) throw Error(fmt::format("--zero-stages {}: stages are 0, 1, 2, 3", stage));
   }

@@ -2,6 +2,7 @@
 #include "dsat/host/record.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "dsat/outcome.h"
 
@@ -15,7 +16,26 @@ Json value_or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
+// JSON has no numbers for these.
+Json number_or_word(const std::optional<double>& value) {
+  if (!value) return nullptr;
+  if (std::isnan(*value)) return "nan";
+  if (std::isinf(*value)) return *value > 0 ? "inf" : "-inf";
+  return *value;
+}
+
+Json list_of(const std::vector<std::optional<double>>& values) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(number_or_word(value));
+  return list;
+}
+
 }  // namespace
+
+Json to_json(const Curve& curve) {
+  if (curve.empty()) return nullptr;
+  return {{"losses", list_of(curve.losses)}, {"grad_norms", list_of(curve.grad_norms)}};
+}
 
 static_assert(static_cast<int>(Outcome::lost) == DSAT_TRIAL_LOST, "the values are those of dsat_trial_outcome");
 const char* to_string(Outcome outcome) { return outcome_name(static_cast<dsat::Outcome>(outcome)); }
@@ -63,6 +83,7 @@ Json to_json(const TrialRecord& trial) {
           {"outcome", trial.outcome ? Json(to_string(*trial.outcome)) : Json()},
           {"reason", trial.reason},
           {"metrics", trial.metrics},
+          {"curve", to_json(trial.curve)},
           {"peak_bytes", value_or_null(trial.peak_bytes)},
           {"peak_source", text_or_null(trial.peak_source)},
           {"peak_above_bytes", value_or_null(trial.peak_above_bytes)},

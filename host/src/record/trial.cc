@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "dsat/config/json_numbers.h"
+#include "outputs/curve.h"
 
 namespace dsat::host {
 namespace {
@@ -30,6 +31,7 @@ void take_end(Trial& trial, TrialEnd end) {
   record.outcome = end.outcome;
   record.reason = std::move(end.reason);
   record.metrics = end.outcome == Outcome::completed ? std::move(end.metrics) : Json();
+  record.curve = std::move(end.curve);
   record.peak_bytes = end.peak_bytes;
   record.peak_source = std::move(end.peak_source);
   record.peak_above_bytes = end.peak_above_bytes;
@@ -61,6 +63,7 @@ Json end_to_json(const Trial& trial) {
           {"tail", end.tail},
           {"warnings", end.warnings},
           {"metrics", nullptr},  // the row has them
+          {"curve", to_json(record.curve)},
           {"peak_bytes", or_null(record.peak_bytes)},
           {"peak_source", record.peak_source},
           {"peak_above_bytes", or_null(record.peak_above_bytes)},
@@ -82,6 +85,7 @@ void read_end(const Json& json, Trial& trial) {
     throw Error(DSAT_DATA_LOSS, "its end is that of another trial");
   }
   if (!record.outcome) throw Error(DSAT_DATA_LOSS, "its end has no outcome");
+  record.curve = curve_from_json(json.value("curve", Json()));  // journals of earlier versions have none
   record.peak_source = json.at("peak_source").get<std::string>();
   record.peak_above_bytes = config::whole_number_at<uint64_t>(json, "peak_above_bytes");
   record.allocator_retries = config::whole_number<uint64_t>(json.at("allocator_retries"));

@@ -22,6 +22,7 @@
 #include "dsat/config/json_numbers.h"
 #include "outputs/as_asked.h"
 #include "outputs/batch_assertion.h"
+#include "outputs/curve.h"
 #include "outputs/flops_profiler_report.h"
 #include "outputs/launcher_failure.h"
 #include "outputs/pipeline_log.h"
@@ -350,6 +351,37 @@ void use_log(const RunFacts& facts, const TrialLogs& logs, TrialEnd& end) {
   }
 }
 
+// The numbers of a pattern in rank 0's output: its own file if there is one, else what all ranks printed. A log whose
+// beginning is missing has not the first steps, which say most.
+std::vector<std::optional<double>> printed_numbers(const TrialLogs& logs, const char* option,
+                                                   const std::string& pattern, std::vector<std::string>& warnings) {
+  std::vector<std::optional<double>> best;
+  if (pattern.empty()) return best;
+  const auto regex = compiled_number_pattern(option, pattern);
+  for (const TrialLog& log : logs.logs) {
+    if (log.rank.value_or(0) != 0 || log.is_cut) continue;
+    std::vector<std::optional<double>> found = numbers_in(log.lines, *regex, option, warnings);
+    if (log.rank && !found.empty()) return found;
+    if (found.size() > best.size()) best = std::move(found);
+  }
+  return best;
+}
+
+// The user's patterns come first, then what the script itself wrote, then what the hook saw.
+Curve read_curve(const Seen& seen, std::vector<std::string>& warnings) {
+  const RunFacts& facts = seen.facts;
+  Curve curve{printed_numbers(seen.logs, "--loss-pattern", facts.loss_pattern, warnings),
+              printed_numbers(seen.logs, "--grad-norm-pattern", facts.grad_norm_pattern, warnings)};
+  for (const std::filesystem::path& file :
+       {facts.trial_dir / kMetricsFile, facts.trial_dir / kProbeFolder / kStepsFile}) {
+    if (!curve.losses.empty() && !curve.grad_norms.empty()) break;
+    Curve written = read_curve_file(file, warnings);
+    if (curve.losses.empty()) curve.losses = std::move(written.losses);
+    if (curve.grad_norms.empty()) curve.grad_norms = std::move(written.grad_norms);
+  }
+  return curve;
+}
+
 void add_script_signs(const RunFacts& facts, const TrialLogs& logs, TrialEnd& end) {
   for (const TrialLog& log : logs.logs) {
     end.engines = std::max(end.engines, count_engines(log.lines));
@@ -411,7 +443,9 @@ TrialEnd read_end(const RunFacts& facts) {
       take_report(seen, std::move(*report), end);
       add_to_end(seen.probe, end);
       use_log(facts, logs, end);
-      if (!facts.model_info) add_wall_throughput(facts.config, end.metrics);
+      if (facts.model_info) return end;
+      add_wall_throughput(facts.config, end.metrics);
+      end.curve = read_curve(seen, end.warnings);
       return end;
     }
   } catch (const Error& error) {

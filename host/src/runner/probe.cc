@@ -21,6 +21,7 @@ constexpr const char* kHook = "sitecustomize.py";
 // Parts of the hook, which it loads if they are there: always, and for studies that inject configurations.
 constexpr const char* kEngineProbe = "dsat_engine_probe.py";
 constexpr const char* kPipeline = "dsat_pipeline.py";
+constexpr const char* kStepProbe = "dsat_step_probe.py";
 constexpr const char* kInjection = "dsat_inject.py";
 
 fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
@@ -28,7 +29,7 @@ fs::path copy_of(const fs::path& hook, const fs::path& run_dir) {
   std::error_code error;
   fs::create_directories(folder, error);
   write_file_atomically(folder / kHook, read_file(hook / kHook), Durability::renamed);
-  for (const char* part : {kEngineProbe, kPipeline, kInjection}) {
+  for (const char* part : {kEngineProbe, kPipeline, kStepProbe, kInjection}) {
     if (!fs::exists(hook / part, error)) continue;
     write_file_atomically(folder / part, read_file(hook / part), Durability::renamed);
   }
@@ -66,6 +67,7 @@ void add_probe(const fs::path& hook, const fs::path& trial_dir, bool on_other_ho
     };
     copy_part(kEngineProbe);
     copy_part(kPipeline);
+    copy_part(kStepProbe);
     if (get_variable(environment, kInjectVariable)) copy_part(kInjection);  // there it stands for DSAT_INJECT
   }
   if (error) return;

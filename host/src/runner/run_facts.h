@@ -26,10 +26,11 @@ struct RunFacts {
   std::filesystem::path trial_dir;
   std::filesystem::path cwd;  // where the trial ran
   Launcher launcher = Launcher::none;
-  bool expects_rank_logs = false;         // the command has its launcher write each rank's output to a file
-  bool on_processors = false;             // no accelerator: the device memory is the machine's
-  std::vector<std::string> oom_patterns;  // patterns of the user, in addition to failure_patterns.h
-  std::filesystem::path python_package;   // the folder of the package dsat; empty: not found
+  bool expects_rank_logs = false;               // the command has its launcher write each rank's output to a file
+  bool on_processors = false;                   // no accelerator: the device memory is the machine's
+  std::vector<std::string> oom_patterns;        // patterns of the user, in addition to failure_patterns.h
+  std::string loss_pattern, grad_norm_pattern;  // of the user; empty: none
+  std::filesystem::path python_package;         // the folder of the package dsat; empty: not found
   std::vector<std::string> hosts;  // the hosts of a trial on several hosts; pdsh begins each line with a host's name
   uint16_t port = 0;               // MASTER_PORT of the trial; 0: unknown
   ExitStatus exit;

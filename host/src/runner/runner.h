@@ -73,6 +73,7 @@ struct TrialEnd : EndDetails {
   Outcome outcome = Outcome::failed;
   std::string reason;  // one line; may be empty
   Json metrics;        // canonical: DeepSpeed's names, fixed units; or the figures of a model-information run
+  Curve curve;         // of a completed measured run
   std::optional<uint64_t> peak_bytes;
   std::string peak_source;  // source of peak_bytes; empty: there is no peak
   // For a trial that ran out of memory: a lower bound of its peak (oom_numbers.h).

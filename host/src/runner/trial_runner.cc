@@ -126,6 +126,8 @@ RunFacts TrialRunner::facts_of(const TrialSpec& spec) const {
   facts.expects_rank_logs = options_.command.has_rank_logs();
   facts.on_processors = options_.slots.backend == Backend::none;
   facts.oom_patterns = options_.oom_patterns;
+  facts.loss_pattern = options_.loss_pattern;
+  facts.grad_norm_pattern = options_.grad_norm_pattern;
   facts.python_package = options_.python_package;
   facts.hosts = hosts_of(options_.slots);
   facts.trial_dir = trial_folder(options_.run_dir, spec.id);

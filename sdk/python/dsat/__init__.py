@@ -16,6 +16,7 @@ from ._device import DeviceMemory
 from ._errors import Error
 from ._huggingface import get_hf_args_with_overwrites
 from ._report import report, report_model_info
+from ._steps import report_step
 from ._timer import StepTimer
 from ._trial import Trial, current_trial
 
@@ -57,5 +58,6 @@ __all__ = [
     "overwrite_deepspeed_config",
     "report",
     "report_model_info",
+    "report_step",
     "tune",
 ]

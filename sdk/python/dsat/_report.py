@@ -1,11 +1,12 @@
 """A trial's report to dsat-host: its result file, written by rank 0."""
 import math
-from typing import Dict, Mapping, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Union
 
 from . import _device
 from ._device import DeviceMemory
 from ._errors import Error
 from ._files import write_json
+from ._steps import noted_steps
 from ._trial import Trial, current_trial
 
 Number = Union[int, float]
@@ -42,7 +43,7 @@ def _checked(values: Mapping[str, Number], what: str) -> Dict[str, Number]:
     return dict(values)
 
 
-def write_result(trial: Trial, result: Mapping[str, Number], memory: Optional[DeviceMemory]) -> None:
+def write_result(trial: Trial, result: Mapping[str, Any], memory: Optional[DeviceMemory]) -> None:
     """Writes `result` and the values of the devices on rank 0. Every rank must call it.
 
     The file names no rank. A file with one comes from DeepSpeed, whose older versions ignored accumulation
@@ -70,7 +71,7 @@ def report(metrics: Mapping[str, Number], *, memory: Optional[DeviceMemory] = No
     values = _checked(metrics, "metric")
     if not any(name in values for name in _METRICS):
         raise Error(f"report() got none of {', '.join(_METRICS[:6])} but {sorted(values) or 'nothing'}")
-    write_result(trial, values, memory)
+    write_result(trial, {**values, **noted_steps()}, memory)
 
 
 def report_model_info(num_params: int, trainable_num_params: Optional[int] = None,

@@ -8,6 +8,7 @@ from . import _device
 from ._device import DeviceMemory
 from ._errors import Error
 from ._report import Number, report, report_model_info
+from ._steps import report_step
 from ._trial import Trial, current_trial
 
 
@@ -69,13 +70,18 @@ class StepTimer:
         """A context manager for the optimizer's step."""
         return self._phase("step")
 
-    def step(self) -> None:
-        """To be called after each optimizer step. At the end of a trial it reports and raises SystemExit(0)."""
+    def step(self, loss: Any = None, grad_norm: Any = None) -> None:
+        """To be called after each optimizer step. At the end of a trial it reports and raises SystemExit(0).
+
+        `loss`, `grad_norm`: as `report_step` takes them.
+        """
         trial = self._trial
         if trial is None:
             return
         if trial.model_info:
             self._tell_model(None)
+        if loss is not None or grad_norm is not None:
+            report_step(loss, grad_norm)
         self._steps += 1
         if self._steps == trial.start_step:
             self._began = self._latest = self._now()

@@ -2,10 +2,27 @@
 // Keys of dsat's own come after DeepSpeed's, which other readers ignore.
 #include "files/result_files.h"
 
+#include <cmath>
+
 #include "dsat/base/files.h"
 
 namespace dsat::trainer {
 namespace {
+
+// JSON has no numbers for what is not finite (docs/guard.md has the words).
+Json number_or_word(const std::optional<double>& value) {
+  if (!value) return nullptr;
+  if (std::isnan(*value)) return "nan";
+  if (std::isinf(*value)) return *value > 0 ? "inf" : "-inf";
+  return *value;
+}
+
+template <class Values>
+Json list_of(const Values& values) {
+  Json list = Json::array();
+  for (const auto& value : values) list.push_back(number_or_word(value));
+  return list;
+}
 
 Json or_null(const std::optional<uint64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
@@ -58,7 +75,8 @@ Json to_json(const TuningMetrics& m) {
   json["host_memory_bytes"] = m.host_memory_bytes;
   json["skipped_steps"] = m.skipped_steps;
   json["precision"] = m.precision;
-  json["losses"] = m.losses;
+  json["losses"] = list_of(m.losses);
+  json["grad_norms"] = list_of(m.grad_norms);
   return json;
 }
 

@@ -59,8 +59,9 @@ struct TuningMetrics {
   std::string precision = "fp32";
   std::optional<uint64_t> device_memory_bytes;
   int world_size = 1;
-  std::vector<double> losses;  // of each optimizer step: mean over ranks and micro steps
-  int engines = 1;             // that this process trains; the parts of a step are of one of them
+  std::vector<double> losses;                     // of each optimizer step: mean over ranks and micro steps
+  std::vector<std::optional<double>> grad_norms;  // of the same steps, before clipping
+  int engines = 1;                                // that this process trains; the parts of a step are of one of them
 
   double latency_us() const {  // per optimizer step
     if (engines > 1) return wall_latency_us;

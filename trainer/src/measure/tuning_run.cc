@@ -131,14 +131,18 @@ void TuningRun::backward_ended(const at::Tensor& loss) {
 
 void TuningRun::step_begins() { lap_start_ = now(); }
 
-void TuningRun::step_ended(bool is_update, int64_t skipped_steps) {
+void TuningRun::step_ended(bool is_update, int64_t skipped_steps, std::optional<double> grad_norm) {
   const TuningSettings& tuning = settings_.tuning;
   if (is_measured()) total_.step_us += lap();
   if (const auto flops = stop_counting()) flops_ = *flops;
   ++micro_steps_;
   if (!is_update) return;
   if (!tuning.enabled) return;
-  if (steps_ <= tuning.end_profile_step) losses_.push_back(loss_sum_ / static_cast<double>(micro_steps_));
+  if (steps_ <= tuning.end_profile_step) {
+    losses_.push_back(loss_sum_ / static_cast<double>(micro_steps_));
+    const bool is_skipped = skipped_steps > std::exchange(skipped_steps_, skipped_steps);
+    grad_norms_.push_back(is_skipped ? std::nullopt : grad_norm);  // an overflow of the loss scale is no norm
+  }
   loss_sum_ = 0;
   micro_steps_ = 0;
   ++steps_;
@@ -159,7 +163,8 @@ void TuningRun::whole_step_begins() {
   if (steps_ == first_step_) window_start_ = now();
 }
 
-void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps) {
+void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps,
+                                 std::optional<double> grad_norm) {
   const int64_t micro_steps = settings_.batch.accumulation;
   if (const auto flops = stop_counting()) flops_ = *flops / static_cast<double>(micro_steps);
   if (is_measured()) {
@@ -170,7 +175,7 @@ void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t sk
   loss_sum_ = loss * static_cast<double>(micro_steps);
   micro_steps_ = micro_steps - 1;
   lap_start_ = now();
-  step_ended(/*is_update=*/true, skipped_steps);
+  step_ended(/*is_update=*/true, skipped_steps, grad_norm);
 }
 
 void TuningRun::write_model_info() {
@@ -204,6 +209,7 @@ void TuningRun::write_metrics(int64_t skipped_steps) {
   m.world_size = world_.size();
   m.losses = sum_over_ranks(world_.comm(), losses_);
   for (double& loss : m.losses) loss /= world_.size();
+  m.grad_norms = grad_norms_;
   if (world_.rank() == 0) write_atomically(tuning.metric_path, to_json(m));
   is_done_ = true;
   throw TuningDone();

@@ -41,12 +41,13 @@ class TuningRun {
   // `loss`: of the micro step, a scalar.
   void backward_ended(const at::Tensor& loss);
   void step_begins();
-  // After a micro step's step(). `is_update`: it has ended an optimizer step.
-  void step_ended(bool is_update, int64_t skipped_steps);
+  // After a micro step's step(). `is_update`: it has ended an optimizer step. `grad_norm`: of that step, if it is
+  // known.
+  void step_ended(bool is_update, int64_t skipped_steps, std::optional<double> grad_norm);
   // For a training whose micro steps overlap (a pipeline): around an optimizer step, in place of the other functions.
   void whole_step_begins();
   // `loss`: the mean over the micro steps.
-  void whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps);
+  void whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps, std::optional<double> grad_norm);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -69,10 +70,12 @@ class TuningRun {
   int64_t first_step_ = 0;   // after those of a checkpoint
   int64_t steps_ = 0;        // optimizer steps done, with those of a checkpoint
   int64_t micro_steps_ = 0;  // in this optimizer step
+  int64_t skipped_steps_ = 0;
   uint64_t before_forward_ = 0;
   int64_t peak_bytes_ = 0, state_bytes_ = 0, host_bytes_ = 0;
   double loss_sum_ = 0;
-  std::vector<double> losses_;  // this rank's, of each optimizer step of this run
+  std::vector<double> losses_;                     // this rank's, of each optimizer step of this run
+  std::vector<std::optional<double>> grad_norms_;  // of the same steps, the same on all ranks
   std::shared_ptr<FlopsCounter> counter_;
   double flops_before_ = 0;  // what it had counted when this engine began
   double flops_ = -1;        // of a micro step; -1: not counted yet

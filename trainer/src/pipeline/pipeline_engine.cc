@@ -80,7 +80,7 @@ double PipelineEngine::train_batch(const MicroBatches& next) {
   tuning().whole_step_begins();
   const double loss = runner.train_batch(checked_batches(next));
   count_whole_step();
-  tuning().whole_step_ended(runner.times(), loss, skipped_steps());
+  tuning().whole_step_ended(runner.times(), loss, skipped_steps(), get_global_grad_norm());
   return loss;
 }
 

@@ -188,7 +188,7 @@ void ModelEngine::step() {
     ++i.global_steps;
     i.in_step = i.is_reduced = false;
   }
-  i.tuning.step_ended(is_update, i.zero.optimizer().skipped_steps());
+  i.tuning.step_ended(is_update, i.zero.optimizer().skipped_steps(), i.zero.optimizer().gradient_norm());
 }
 
 // Within an optimizer step gradients are accumulated, which a checkpoint does not keep.

@@ -44,7 +44,10 @@ bool ShardedOptimizer::step(const at::Tensor& summed) {
   const Settings& s = c_.settings;
   // The gradient is a sum over ranks, multiplied by the loss scale.
   double scale = 1 / (c_.comm.size() * scaler_.scale());
-  if (s.gradient_clipping > 0 || s.loss_scale.enabled) {
+  // A tuning trial reports the norms of its first steps, which are not timed (docs/guard.md).
+  const bool is_reported = s.tuning.enabled && updates_ < s.tuning.start_profile_step;
+  gradient_norm_.reset();
+  if (s.gradient_clipping > 0 || s.loss_scale.enabled || is_reported) {
     const double norm = scale * std::sqrt(squares_of(gradient));
     gradient_norm_ = norm;
     const bool overflow = s.loss_scale.enabled && !std::isfinite(norm);

@@ -45,7 +45,7 @@ class ShardedOptimizer {
   double loss_scale() const { return scaler_.scale(); }
   double learning_rate() const;  // of the next update
   // The norm of the mean gradient over all ranks at the last step, before clipping. nullopt: nothing needed it, neither
-  // clipping nor a loss scale.
+  // clipping, a loss scale nor a tuning trial.
   std::optional<double> gradient_norm() const { return gradient_norm_; }
   int64_t updates() const { return updates_; }
   int64_t skipped_steps() const { return skipped_steps_; }

@@ -23,6 +23,17 @@ enum class TrialKind { profile, search, repeat, baseline, duplicate };
 const char* to_string(Outcome outcome);
 const char* to_string(TrialKind kind);
 
+// The loss and the gradient norm of a trial's optimizer steps, from the first one on (docs/guard.md). nullopt: nothing
+// was reported of a step. Values may be NaN or infinite.
+struct Curve {
+  std::vector<std::optional<double>> losses, grad_norms;
+
+  bool empty() const { return losses.empty() && grad_norms.empty(); }
+};
+
+// {"losses", "grad_norms"}, lists of numbers, "nan", "inf", "-inf" and null; null if the curve is empty.
+Json to_json(const Curve& curve);
+
 struct TrialRecord {
   uint64_t id = 0;
   std::optional<uint64_t> parent;
@@ -34,6 +45,7 @@ struct TrialRecord {
   std::optional<Outcome> outcome;  // nullopt: waiting or running
   std::string reason;              // one line
   Json metrics;                    // canonical, or null
+  Curve curve;                     // empty: nothing was reported
   std::optional<uint64_t> peak_bytes;
   std::string peak_source;                   // of peak_bytes: "metrics", "probe", "process" or "log"; empty: no peak
   std::optional<uint64_t> peak_above_bytes;  // out of memory: the bytes allocated and requested at that moment

@@ -270,6 +270,7 @@ struct TrialMeasurement {
   std::optional<uint64_t> device_memory_bytes;       // nullopt: as trials report
   int start_profile_step = 3, end_profile_step = 5;  // the optimizer steps that are measured, both included
   std::vector<std::string> oom_patterns{};           // regular expressions: lines that mean out of memory
+  std::string loss_pattern{}, grad_norm_pattern{};   // their group is the number of a step; empty: none
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -284,6 +285,12 @@ struct TrialMeasurement {
     visitor(Setting{"oom_patterns", "oom-pattern", nullptr, "REGEX", nullptr,
                     "a further line that means out of memory when a trial prints it; may be given again"},
             self.oom_patterns);
+    visitor(later_setting(Setting{"loss_pattern", "loss-pattern", nullptr, "REGEX", nullptr,
+                                  "the line of a step with its loss, in a group: 'loss: ([-+.0-9a-z]+)'"}),
+            self.loss_pattern);
+    visitor(later_setting(Setting{"grad_norm_pattern", "grad-norm-pattern", nullptr, "REGEX", nullptr,
+                                  "the line of a step with its gradient norm, in a group"}),
+            self.grad_norm_pattern);
   }
 };
 

@@ -145,6 +145,7 @@ std::vector<uint64_t> TrialTable::answer_duplicates(uint64_t original, const std
     duplicate.record.peak_source = from.record.peak_source;
     duplicate.record.peak_above_bytes = from.record.peak_above_bytes;
     duplicate.record.allocator_retries = from.record.allocator_retries;
+    duplicate.record.curve = from.record.curve;
     duplicate.record.ended_at = ended_at;
     duplicate.end = from.end;
     change_state(duplicate, TrialState::ended, now);

@@ -84,7 +84,8 @@ class ModelEngine {
   int64_t skipped_steps() const;                   // optimizer steps skipped because gradients overflowed
   double get_lr() const;                           // of the next update
   double loss_scale() const;                       // 1 without fp16
-  // The norm of the mean gradient at the last step, before clipping; nullopt unless clipping or a loss scale needed it.
+  // The norm of the mean gradient at the last step, before clipping; nullopt unless clipping, a loss scale or a tuning
+  // trial needed it.
   std::optional<double> get_global_grad_norm() const;
   int64_t num_params() const;  // trainable, without padding
   int zero_optimization_stage() const;
