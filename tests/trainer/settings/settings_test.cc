@@ -119,6 +119,27 @@ TEST(SettingsTest, ReadsASchedule) {
   EXPECT_EQ(s.total_steps, 70);
 }
 
+TEST(SettingsTest, ReadsTheOtherSchedules) {
+  const auto schedule = [](const std::string& scheduler) {
+    return read(("{\"scheduler\": " + scheduler + "}").c_str()).settings.schedule;
+  };
+  const ScheduleSettings cosine = schedule(
+      R"({"type": "WarmupCosineLR", "params": {"total_num_steps": 9, "warmup_min_ratio": 0.1, "cos_min_ratio": 0.2}})");
+  EXPECT_EQ(cosine.kind, ScheduleSettings::Kind::warmup_cosine);
+  EXPECT_EQ(cosine.min_ratio, 0.1);
+  EXPECT_EQ(cosine.end_ratio, 0.2);
+  const ScheduleSettings cycle = schedule(R"({"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 0.2,
+    "cycle_first_step_size": 30, "cycle_first_stair_count": 3, "cycle_min_mom": 0.5}})");
+  EXPECT_EQ(cycle.cycle.second_size, 30);
+  EXPECT_EQ(cycle.cycle.second_stairs, 3);
+  EXPECT_EQ(cycle.cycle.min_momentum, 0.5);
+  EXPECT_TRUE(cycle.cycle.moves_momentum);
+  const ScheduleSettings test =
+      schedule(R"({"type": "LRRangeTest", "params": {"lr_range_test_step_size": 5, "lr_range_test_staircase": true}})");
+  EXPECT_EQ(test.step_size, 5);
+  EXPECT_TRUE(test.is_staircase);
+}
+
 // "auto" is the optimizer's rate. An absent key is that rate too for WarmupLR, and a number for WarmupDecayLR.
 TEST(SettingsTest, AScheduleRisesToTheOptimizersRateByDefault) {
   const auto highest = [](const std::string& scheduler) {
@@ -223,6 +244,10 @@ TEST(SettingsTest, RefusesBadValues) {
   EXPECT_THAT(error_of(R"({"scheduler": {"type": "WarmupLR", "params": {"warmup_type": "cubic"}}})"),
               HasSubstr("warmup_type is \"cubic\"; "));
   EXPECT_THAT(error_of(R"({"scheduler": {"type": "WarmupDecayLR", "params": {}}})"), HasSubstr("total_num_steps"));
+  EXPECT_THAT(error_of(R"({"scheduler": {"type": "WarmupCosineLR", "params": {}}})"), HasSubstr("total_num_steps"));
+  EXPECT_THAT(error_of(R"({"scheduler": {"type": "OneCycle", "params": {"cycle_max_lr": 1}}})"),
+              HasSubstr("cycle_min_lr is missing"));
+  EXPECT_THAT(error_of(R"({"scheduler": {"type": "StepLR"}})"), HasSubstr("\"StepLR\"; dsat-trial has LRRangeTest"));
   EXPECT_THAT(error_of(R"({"gradient_clipping": -1})"), HasSubstr("gradient_clipping is -1"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"overlap_comm": "maybe"}})"), HasSubstr("true or false"));
   EXPECT_THAT(error_of(R"({"zero_optimization": {"reduce_bucket_size": 1.5}})"), HasSubstr("reduce_bucket_size"));
@@ -240,7 +265,7 @@ TEST(SettingsTest, NumbersOfASectionThatIsOffAreNotLookedAt) {
 }
 
 TEST(SettingsTest, WarnsOfWhatHasNoEffect) {
-  EXPECT_THAT(read(R"({"scheduler": {"type": "OneCycle"}, "steps_per_print": 5, "my_key": 1,
+  EXPECT_THAT(read(R"({"scheduler": {"params": {}}, "steps_per_print": 5, "my_key": 1,
                        "zero_optimization": {"stage": 1, "magic": true, "contiguous_gradients": true,
                                              "zero_quantized_weights": "yes", "use_all_reduce_for_fetch_params": true},
                        "optimizer": {"type": "Adam", "params": {"lr": 1, "amsgrad": true}},
@@ -248,7 +273,7 @@ TEST(SettingsTest, WarnsOfWhatHasNoEffect) {
                   .warnings,
               ElementsAre(HasSubstr("zero_quantized_weights"), HasSubstr("partition_activations"), HasSubstr("my_key"),
                           HasSubstr("zero_optimization.magic"), HasSubstr("zero_optimization.use_all_reduce"),
-                          HasSubstr("constant learning rate"), HasSubstr("optimizer.params.amsgrad")));
+                          HasSubstr("scheduler has no type"), HasSubstr("optimizer.params.amsgrad")));
 }
 
 // A typing mistake within a section costs a run as one at the top does.

@@ -12,6 +12,7 @@
 #include "dsat/config/rules.h"
 #include "layout/pipeline_grid.h"
 #include "settings/config_keys.h"
+#include "settings/schedule_settings.h"
 #include "settings/update_settings.h"
 
 namespace dsat::trainer {
@@ -138,7 +139,7 @@ SettingsResult read_settings(const Json& written, int64_t world_size, Fp16 fp16)
   s.gradient_clipping = read_number(config, "gradient_clipping", 0, 0, 1e9);
   s.number_checkpoints = read_number_of_checkpoints(config);
   s.optimizer = read_optimizer(config);
-  s.schedule = read_schedule(config, s.optimizer.lr);
+  s.schedule = read_schedule(config, s.optimizer.lr, s.optimizer.kind != OptimizerSettings::Kind::sgd);
   s.tuning = read_tuning(config);
   result.warnings = warn_of_ignored(config, written);
   warn_of_update_settings(config, result.warnings);

@@ -1,4 +1,4 @@
-// Reads the sections about the update: optimizer, scheduler, fp16, offload_optimizer.
+// Reads the sections about the update: optimizer, fp16, offload_optimizer.
 // Defaults are DeepSpeed's; keys of these sections that have no effect are named in a warning.
 #include "settings/update_settings.h"
 
@@ -8,6 +8,7 @@
 #include <initializer_list>
 
 #include "base/config_reader.h"
+#include "settings/schedule_settings.h"
 
 namespace dsat::trainer {
 namespace {
@@ -22,14 +23,14 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
 }
 
 // Keys of the object `section` that are set and not `known`.
-void warn_of_unknown(const Json& config, const std::string& section, std::initializer_list<const char*> known,
+void warn_of_unknown(const Json& config, const std::string& section, const std::vector<const char*>& known,
                      std::vector<std::string>& warnings) {
   const Json* object = given(config, section);
   if (object == nullptr || !object->is_object()) return;
   for (const auto& [key, value] : object->items()) {
     const bool is_off = value.is_null() || value == Json(false);
-    if (!is_off && !is_one_of(key, known))
-      warnings.push_back(fmt::format("{}.{}: dsat-trial does not have it", section, key));
+    const bool is_known = std::find(known.begin(), known.end(), key) != known.end();
+    if (!is_off && !is_known) warnings.push_back(fmt::format("{}.{}: dsat-trial does not have it", section, key));
   }
 }
 
@@ -87,34 +88,6 @@ OptimizerSettings read_optimizer(const Json& config) {
   return s;
 }
 
-ScheduleSettings read_schedule(const Json& config, double constant) {
-  ScheduleSettings s;
-  const std::string type = read_string(config, "scheduler.type", "");
-  if (type != "WarmupLR" && type != "WarmupDecayLR") return s;
-  const std::string params = "scheduler.params.";
-  s.kind = type == "WarmupLR" ? ScheduleSettings::Kind::warmup : ScheduleSettings::Kind::warmup_decay;
-  s.min_lr = read_number(config, params + "warmup_min_lr", s.min_lr, 0, 1e6);
-  // Without the key WarmupLR rises to the optimizer's own rate, as in DeepSpeed from 0.17.2 on, but WarmupDecayLR does
-  // not.
-  const Json* given_params = given(config, "scheduler.params");
-  const bool says_max = given_params != nullptr && given_params->contains("warmup_max_lr");
-  const bool is_own_rate = says_max || s.kind == ScheduleSettings::Kind::warmup;
-  s.max_lr = read_number(config, params + "warmup_max_lr", is_own_rate ? constant : s.max_lr, 0, 1e6);
-  // Below two there is nothing to rise through; DeepSpeed makes two of it.
-  s.warmup_steps =
-      std::max<int64_t>(2, read_integer(config, params + "warmup_num_steps", s.warmup_steps, 0, INT64_C(1) << 50));
-  const std::string rise = read_string(config, params + "warmup_type", "log");
-  if (rise != "log" && rise != "linear") {
-    throw Error(fmt::format("{}warmup_type is \"{}\"; expected \"log\" or \"linear\"", params, rise));
-  }
-  s.logarithmic = rise == "log";
-  if (s.kind == ScheduleSettings::Kind::warmup) return s;
-  s.total_steps = read_integer(config, params + "total_num_steps", 0, 1, INT64_C(1) << 50);
-  if (s.total_steps == 0)
-    throw Error(fmt::format("{}total_num_steps is missing; WarmupDecayLR needs the length of training", params));
-  return s;
-}
-
 LossScaleSettings read_loss_scale(const Json& config) {
   LossScaleSettings s;
   s.enabled = is_enabled(config, "fp16");
@@ -146,14 +119,10 @@ void refuse_fp16(const Json& config) {
 }
 
 void warn_of_update_settings(const Json& config, std::vector<std::string>& warnings) {
-  const std::string type = read_string(config, "scheduler.type", "");
-  if (type == "WarmupLR" || type == "WarmupDecayLR") {
-    warn_of_unknown(config, "scheduler.params",
-                    {"warmup_min_lr", "warmup_max_lr", "warmup_num_steps", "warmup_type", "total_num_steps"}, warnings);
+  if (!read_string(config, "scheduler.type", "").empty()) {
+    warn_of_unknown(config, "scheduler.params", schedule_keys(config), warnings);
   } else if (given(config, "scheduler") != nullptr) {
-    warnings.push_back(fmt::format(
-        "scheduler.type is \"{}\": dsat-trial has WarmupLR and WarmupDecayLR; it trains at a constant learning rate",
-        type));
+    warnings.push_back("scheduler has no type: the learning rate is constant");
   }
   // fused and foreach say which kernel runs.
   warn_of_unknown(config, "optimizer.params",

@@ -1,4 +1,5 @@
-// The sections of a DeepSpeed configuration that decide an update: optimizer, scheduler, fp16, offload_optimizer.
+// The sections of a DeepSpeed configuration that decide an update: optimizer, fp16, offload_optimizer;
+// schedule_settings.h has the scheduler.
 //
 // Errors: dsat::Error, one line that names the key. Threading: pure functions.
 #ifndef DSAT_TRAINER_SETTINGS_UPDATE_SETTINGS_H_
@@ -8,15 +9,12 @@
 #include <vector>
 
 #include "dsat/error.h"
-#include "optimizer/learning_rate.h"
 #include "optimizer/loss_scaler.h"
 #include "optimizer/optimizer.h"
 
 namespace dsat::trainer {
 
 OptimizerSettings read_optimizer(const Json& config);
-// `constant`: the optimizer's lr, which warmup_max_lr "auto" and null stand for.
-ScheduleSettings read_schedule(const Json& config, double constant);
 // Enabled with fp16.
 LossScaleSettings read_loss_scale(const Json& config);
 // Whether states go to host memory; other devices are refused.
