@@ -277,6 +277,12 @@ TEST(SettingsTest, WarnsOfWhatHasNoEffect) {
 }
 
 // A typing mistake within a section costs a run as one at the top does.
+TEST(SettingsTest, SuggestsTheKeyThatWasMeant) {
+  EXPECT_THAT(read(R"({"gradient_cliping": 1, "zero_optimization": {"stage": 1, "reduce_bucket_sice": 5}})").warnings,
+              ElementsAre(HasSubstr("did you mean 'gradient_clipping'?"),
+                          HasSubstr("did you mean 'zero_optimization.reduce_bucket_size'?")));
+}
+
 TEST(SettingsTest, WarnsOfUnknownKeysWithinSections) {
   EXPECT_THAT(read(R"({"bf16": {"enable": true}, "data_types": {"grad_acc_dtype": "bf16"},
                        "autotuning": {"start_profile_stp": 0}})")

@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <string_view>
 
 #include "base/config_reader.h"
+#include "dsat/base/spelling.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/rules.h"
 
@@ -155,12 +157,22 @@ void check_param_offload(const Json& config) {
     throw Error(fmt::format("{} is \"cpu\" at stage {}: only stage 3 offloads parameters", device, stage));
 }
 
+std::string nearest(const std::string& key, const std::set<std::string>& known) {
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  return std::string(nearest_name(key, names, slip_tolerance(key)));
+}
+
+// `nearest`: of the keys that dsat-trial has here; empty where none is near.
+std::string unknown_line(const std::string& key, const std::string& nearest) {
+  const std::string meant = nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+  return fmt::format("{}: unknown to dsat-trial, without effect{}", key, meant);
+}
+
 // Below the top level; zero_optimization has a list of its own.
 void warn_of_nested(const Json& written, std::vector<std::string>& warnings) {
   for (const config::UnknownKey& unknown : config::unknown_keys(written)) {
     if (unknown.key.find('.') == std::string::npos || unknown.key.rfind("zero_optimization.", 0) == 0) continue;
-    const std::string meant = unknown.suggestion.empty() ? "" : fmt::format("; did you mean '{}'?", unknown.suggestion);
-    warnings.push_back(fmt::format("{}: unknown to dsat-trial, without effect{}", unknown.key, meant));
+    warnings.push_back(unknown_line(unknown.key, unknown.suggestion));
   }
 }
 
@@ -200,14 +212,17 @@ std::vector<std::string> warn_of_ignored(const Json& config, const Json& written
   }
   for (const auto& [key, value] : written.items()) {
     if (obeyed().count(key) > 0 || harmless().count(key) > 0) continue;
-    warnings.push_back(fmt::format("{}: unknown to dsat-trial, without effect", key));
+    std::set<std::string> known = obeyed();
+    known.insert(harmless().begin(), harmless().end());
+    warnings.push_back(unknown_line(key, nearest(key, known)));
   }
   warn_of_nested(written, warnings);
   const Json* zero = given(written, "zero_optimization");
   if (zero != nullptr && zero->is_object()) {
     for (const auto& [key, value] : zero->items()) {
       if (known_in_zero().count(key) > 0) continue;
-      warnings.push_back(fmt::format("zero_optimization.{}: unknown to dsat-trial, without effect", key));
+      const std::string meant = nearest(key, known_in_zero());
+      warnings.push_back(unknown_line("zero_optimization." + key, meant.empty() ? "" : "zero_optimization." + meant));
     }
   }
   return warnings;
