@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from support import FIXTURES, HOST, HostTest, PROJECT
+from waiting import wait_until
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
 MODEL = FIXTURES / "determined"
@@ -96,6 +97,25 @@ class APipeline(DeterminedScripts):
         groups = [(m["group"], m["steps_completed"]) for m in self.metrics()]
         self.assertEqual(groups, [(group, step) for step in (2, 4, 6) for group in ("training", "validation")])
         self.assertEqual(set(self.metrics()[-1]["metrics"]), {"val_loss"})
+
+    def test_stopped_with_workers_it_goes_on_as_if_it_had_not(self):
+        text = (self.dir / "pipeline.yaml").read_text()
+        text = text.replace("max_length: 6", "max_length: 200").replace(": 2\n", ": 10\n")
+        (self.dir / "pipeline.yaml").write_text(text)
+        process = self.start_host([HOST, "random", "pipeline.yaml", ".", "-m", "throughput", "-z", "1", "--max-trials",
+                                   "2", "--output-dir", "out", "--run-full-experiment"], env=self.environment)
+        reported = self.dir / "out/metrics.jsonl"
+        wait_until(lambda: reported.exists() and reported.read_text(), "the full training's first report", 200)
+        process.terminate()
+        _, err = process.communicate(timeout=120)
+        self.assertIn("ended with status 143", err)
+        self.assertLess(self.metrics()[-1]["steps_completed"], 200)
+        self.assert_ok(self.best_command())
+        resumed = self.metrics()
+        reported.unlink()
+        shutil.rmtree(self.dir / "out/checkpoints")
+        self.assert_ok(self.best_command())
+        self.assertEqual(resumed, self.metrics())
 
     def train(self, folder, length=6, status=0, **variables):
         here = self.dir / folder
