@@ -175,7 +175,8 @@ bool goes_on_from_checkpoint(const Seen& seen) {
 std::string from_checkpoint(const RunFacts& facts) {
   return fmt::format(
       "the script resumes from a checkpoint beyond the start of the profile window (step {}): start it from step 0; if "
-      "a trial saved the checkpoint, remove it and give each trial its own folder (--trial-cwd copy)",
+      "a trial saved the checkpoint, remove it and give each trial its own folder (--trial-cwd copy; where the path is "
+      "absolute, {{trial_dir}} in COMMAND)",
       facts.start_profile_step);
 }
 

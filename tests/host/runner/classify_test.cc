@@ -263,7 +263,7 @@ TEST_F(Classify, AScriptThatGoesOnFromACheckpointPassesTheWindow) {
   EXPECT_THAT(end().reason, AllOf(HasSubstr("30 min"), HasSubstr("checkpoint"), HasSubstr("step 3")));
   facts_.timed_out.clear();
   facts_.exit = {0, 0};
-  EXPECT_THAT(end().reason, AllOf(HasSubstr("checkpoint"), HasSubstr("--trial-cwd copy")));
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("checkpoint"), HasSubstr("--trial-cwd copy; "), HasSubstr("{trial_dir}")));
   EXPECT_TRUE(end().from_checkpoint);
   facts_.model_info = true;
   EXPECT_THAT(end().reason, Not(HasSubstr("checkpoint")));
