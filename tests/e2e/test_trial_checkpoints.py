@@ -46,6 +46,18 @@ class Checkpoints(TrialTest):
                 self.assertEqual(trial.read_text(), text)
                 self.assertNotIn("training 3", result.stdout)
 
+    def test_callback_states_of_other_ranks_are_named(self):
+        self.assert_ok(self.run_trial("--steps", 2, "--checkpoints", "ckpt", hparams={"diary": "diary"}))
+        (self.dir / "ckpt/step-2/callbacks.rank1.json").unlink()
+        refused = self.run_trial("--steps", 4, "--checkpoints", "ckpt", hparams={"diary": "diary"})
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("callbacks.rank1.json: missing, it has the callbacks' states of rank 1",
+                      refused.stderr.splitlines()[-1])
+        self.write_config({**CONFIG, "gradient_accumulation_steps": 4})
+        alone = self.run_trial("--steps", 4, "--checkpoints", "ckpt", ranks=1, hparams={"diary": "diary"})
+        self.assert_ok(alone)
+        self.assertIn("states of 2 ranks, and this run has 1: those of rank 1 and after it are left out", alone.stderr)
+
     def test_a_lost_name_of_the_latest_checkpoint_is_mended(self):
         self.write_config({**CONFIG, "train_batch_size": 4})
         self.assert_ok(self.run_trial("--steps", 2, "--checkpoints", "ckpt", ranks=1))

@@ -30,6 +30,13 @@ TEST(Metrics, ATensorOrANumberByItselfIsTheLoss) {
   EXPECT_EQ(to_json({}, "train_batch"), Json::object());
 }
 
+TEST(Metrics, AreAssignedByName) {
+  Metrics metrics = at::full({}, 0.5);
+  metrics["lr"] = 0.1;
+  metrics["norm"] = at::full({}, 2);
+  EXPECT_EQ(to_json(metrics, "train_batch"), Json({{"loss", 0.5}, {"lr", 0.1}, {"norm", 2}}));
+}
+
 TEST(Metrics, TensorsOfMoreElementsAreArrays) {
   EXPECT_EQ(to_json({{"hits", at::full({2, 3}, 7, at::kLong)}}, "x")["hits"], Json::parse("[[7, 7, 7], [7, 7, 7]]"));
 }
@@ -39,7 +46,7 @@ TEST(Metrics, NameTheKeyThatIsNotJson) {
     EXPECT_THAT([&] { to_json(metrics, "train_batch"); },
                 ThrowsMessage<Error>(AllOf(HasSubstr("'" + key + "' of train_batch"), HasSubstr(why))));
   };
-  refused({{"loss", std::nan("")}}, "loss", "NaN");
+  refused({{"loss", std::nan("")}}, "loss", "NaN, which JSON cannot hold: a loss becomes so where training diverges");
   refused({{"loss", at::full({}, -std::numeric_limits<double>::infinity())}}, "loss", "-Infinity");
   refused({{"logits", at::zeros({64, 512})}}, "logits", "[64, 512]");
   refused({{"array", at::full({2}, std::nan(""))}}, "array.0", "NaN");

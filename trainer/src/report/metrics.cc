@@ -20,7 +20,10 @@ void check(const Json& value, const std::string& where, const std::string& key) 
   if (value.is_number_float() && !std::isfinite(value.get<double>())) {
     const double number = value.get<double>();
     const char* const name = std::isnan(number) ? "NaN" : number > 0 ? "Infinity" : "-Infinity";
-    refuse(where, key, fmt::format("is {}, which JSON cannot hold: leave it out or report another number", name));
+    refuse(where, key,
+           fmt::format("is {}, which JSON cannot hold: a loss becomes so where training diverges (a lower learning "
+                       "rate, gradient_clipping or a look at that batch helps); else leave it out",
+                       name));
   }
   if (value.is_binary()) refuse(where, key, "is binary, which JSON cannot hold: report numbers or text");
   if (value.is_string()) {

@@ -283,7 +283,7 @@ void Controller::train_step() {
   for (int64_t i = 0; i < calls; ++i) {
     const Metrics metrics = train_batch(epoch);
     if (!unit_.should_report_metrics) continue;
-    const Json json = to_json(metrics, "train_batch");
+    const Json json = to_json(metrics, fmt::format("train_batch in step {}", state_.batch));
     of_step.add(json);
     since_report_.add(json);
   }
@@ -349,7 +349,7 @@ std::vector<Json> Controller::evaluate_batches() {
   for (int64_t batch = 0; batch < validation_.length / at_once; ++batch) {
     const Metrics metrics = trial_->evaluate_batch(batches, batch);
     if (!unit_.should_report_metrics) continue;
-    reported.push_back(to_json(metrics, "evaluate_batch"));
+    reported.push_back(to_json(metrics, fmt::format("evaluate_batch {} after step {}", batch, state_.batch)));
     check_same_keys(reported.front(), "batch 0", reported.back(), fmt::format("batch {}", batch));
   }
   return reported;

@@ -145,16 +145,47 @@ TrialProgress TrialCheckpoints::load() {
   const fs::path path = folder_ / name, file = path / kDescription;
   const Json json = trial_file(file, trial_name_);
   const TrialProgress progress = progress_of(json, file);
-  // Ranks that were not there then start from the first one's state.
-  fs::path states_file = path / state_file(context_.world().rank());
-  if (!fs::exists(states_file, ignored)) states_file = path / state_file(0);
-  const Json states = callbacks_.empty() ? Json::object() : config::load_file(states_file);
+  const Json states = callbacks_.empty() ? Json::object() : callback_states(path, json);
   for (const auto& [key, callback] : callbacks_) callback->on_checkpoint_load_start(path.string());
   trial_.load(path.string());
   for (const auto& [key, callback] : callbacks_) {
     if (states.contains(key)) callback->load_state_dict(states[key]);
   }
   return progress;
+}
+
+// Each rank's own. On another number of ranks those that were not there then start from the first one's state, and
+// states without a rank are left: both are said.
+Json TrialCheckpoints::callback_states(const fs::path& folder, const Json& description) const {
+  const World& world = context_.world();
+  const auto saved = field(description, folder / kDescription, "world_size", Json::value_t::number_integer).get<int>();
+  const auto warn = [&](const std::string& line) {
+    if (world.rank() > 0) return;
+    std::fputs(fmt::format("{}: warning: {}: {}\n", world.program(), folder.string(), line).c_str(), stderr);
+  };
+  if (saved != world.size()) {
+    warn(fmt::format("it has the callbacks' states of {} ranks, and this run has {}: {}", saved, world.size(),
+                     saved < world.size() ? fmt::format("rank {} and those after it take rank 0's", saved)
+                                          : fmt::format("those of rank {} and after it are left out", world.size())));
+  }
+  const int rank = world.rank() < saved ? world.rank() : 0;
+  const fs::path file = folder / state_file(rank);
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    throw Error(
+        fmt::format("{}: missing, it has the callbacks' states of rank {}: remove this checkpoint or take "
+                    "another folder",
+                    file.string(), rank));
+  }
+  Json states = config::load_file(file);
+  for (const auto& [key, callback] : callbacks_) {
+    if (!states.contains(key)) warn(fmt::format("it has no state of the callback '{}', which starts anew", key));
+  }
+  for (const auto& [key, state] : states.items()) {
+    if (callbacks_.count(key) == 0)
+      warn(fmt::format("its state of the callback '{}' is left out: no such callback", key));
+  }
+  return states;
 }
 
 }  // namespace dsat::trainer

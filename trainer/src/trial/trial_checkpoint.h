@@ -38,6 +38,8 @@ class TrialCheckpoints {
   bool enabled() const { return !folder_.empty(); }
 
  private:
+  Json callback_states(const std::filesystem::path& folder, const Json& description) const;
+
   std::filesystem::path folder_;
   std::string trial_name_;
   Trial& trial_;

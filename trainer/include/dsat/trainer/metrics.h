@@ -22,6 +22,7 @@ namespace dsat::trainer {
 // an array of numbers.
 class MetricValue {
  public:
+  MetricValue() = default;                                     // null, until metrics["name"] = value
   MetricValue(at::Tensor value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
   template <typename T,
             std::enable_if_t<!std::is_same_v<std::decay_t<T>, MetricValue> &&
@@ -44,8 +45,8 @@ class Metrics : public std::map<std::string, MetricValue> {
   Metrics(double loss) : map{{"loss", loss}} {}                 // NOLINT(google-explicit-constructor)
 };
 
-// The metrics as an object with its keys in order. Errors name `where` ("train_batch") and the key's path: tensors of
-// more than kMaxMetricElements, NaN and infinity, text that is not UTF-8, binary values.
+// The metrics as an object with its keys in order. Errors name `where` ("train_batch, step 3") and the key's path:
+// tensors of more than kMaxMetricElements, NaN and infinity, text that is not UTF-8, binary values.
 inline constexpr int64_t kMaxMetricElements = 4096;
 Json to_json(const Metrics& metrics, const std::string& where);
 // The same check for metrics that are JSON already.
