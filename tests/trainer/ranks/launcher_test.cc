@@ -4,8 +4,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <string>
 
 namespace dsat::trainer {
 namespace {
@@ -52,6 +57,43 @@ TEST(LauncherTest, WithoutACauseALostPeerIsReportedAfterAWhile) {
     hang();
   });
   EXPECT_EQ(result.kind, FailureKind::peer_lost);
+}
+
+bool handles_sigterm(pid_t process) {
+  std::ifstream status("/proc/" + std::to_string(process) + "/status");
+  const std::string caught = "SigCgt:";
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(caught, 0) == 0)
+      return (std::stoull(line.substr(caught.size()), nullptr, 16) >> (SIGTERM - 1) & 1) != 0;
+  }
+  return false;
+}
+
+// Rank 1 lets SIGTERM pass, as one that computes for ever without a look at the request to stop.
+[[noreturn]] void be_deaf_and(int signals) {
+  static volatile std::sig_atomic_t received = 0;
+  ::signal(SIGTERM, [](int) { received = received + 1; });
+  while (!handles_sigterm(::getppid())) ::sched_yield();  // the launcher may still be forking
+  for (int sent = 1; sent <= signals; ++sent) {
+    ::kill(::getppid(), SIGTERM);
+    while (received < sent) ::sched_yield();  // one that is still on its way would swallow the next
+  }
+  hang();
+}
+
+TEST(LauncherTest, ARankThatGoesOnAfterSigtermIsEndedWithTheOthers) {
+  const auto run = [](int signals, std::chrono::seconds grace) {
+    ::signal(SIGTERM, SIG_DFL);  // an earlier launch of this program has left its handler
+    launch(2,
+           [=](int rank) -> RankResult {
+             if (rank == 1) be_deaf_and(signals);
+             return {};
+           },
+           {"program", grace});
+  };
+  EXPECT_EXIT(run(1, std::chrono::seconds(0)), ::testing::KilledBySignal(SIGTERM),
+              "program: SIGTERM: ending all ranks after waiting for rank 1 for 0 s");
+  EXPECT_EXIT(run(2, std::chrono::hours(1)), ::testing::KilledBySignal(SIGTERM), "ending all ranks");
 }
 
 TEST(LauncherTest, ASignalAndAStatusAreCauses) {

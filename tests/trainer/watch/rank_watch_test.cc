@@ -46,6 +46,15 @@ TEST_F(RankWatchTest, AHourOfSlowWorkIsLeftAlone) {
   EXPECT_EQ(pass(seconds(3600), 0, 30000), std::nullopt);  // rank 0 waits for rank 1
 }
 
+TEST_F(RankWatchTest, TheRanksThatWaitForNobodyAreTheOnesToWaitFor) {
+  beats_[0].waiting_in = "the sum of b";
+  pass(seconds(1), 0, 900000);
+  EXPECT_EQ(watch_.computing(), std::vector<int>{1});
+  beats_[1].waiting_in = "the sum of b";
+  pass(seconds(1), 0, 900000);
+  EXPECT_EQ(watch_.computing(), (std::vector<int>{0, 1}));
+}
+
 TEST_F(RankWatchTest, ARankThatIsSilentIsNamed) {
   pass(seconds(20), 900000, 900000);
   const auto begin = now_;

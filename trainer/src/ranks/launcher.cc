@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -25,6 +26,7 @@
 #include "comm/shared_region.h"
 #include "dsat/error.h"
 #include "watch/heartbeat.h"
+#include "watch/last_words.h"
 #include "watch/rank_watch.h"
 
 namespace dsat::trainer {
@@ -34,6 +36,8 @@ using Clock = std::chrono::steady_clock;
 
 // How long the launcher waits, when a rank has lost a peer, for that peer's own report.
 constexpr std::chrono::milliseconds kCauseGrace{3000};
+// Between two lines about the ranks that have not ended after SIGTERM.
+constexpr std::chrono::seconds kBetweenLines{5};
 
 [[noreturn]] void fail(const char* what) {
   throw Error(DSAT_INTERNAL, fmt::format("{}: {}", what, std::strerror(errno)));
@@ -63,6 +67,7 @@ void close_fd(int& fd) {
   // The parent may have gone before this took effect.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || ::getppid() != parent) ::_exit(1);
   const RankResult result = [&] {
+    set_last_words(report_fd, std::string(1, static_cast<char>(FailureKind::error)));
     const Heartbeat heartbeat(report_fd);
     return body(rank);
   }();
@@ -82,7 +87,7 @@ class Forwarding {
     for (size_t i = 0; i < count_; ++i) ranks_[i] = children[i].pid;
     struct sigaction action {};
     action.sa_handler = [](int signal) {
-      signalled_ = 1;
+      signalled_ = signalled_ + 1;
       for (size_t i = 0; i < count_; ++i) {
         if (ranks_[i] > 0) ::kill(ranks_[i], signal);
       }
@@ -92,7 +97,7 @@ class Forwarding {
   }
   // Its number may be another process's from now on.
   static void forget(pid_t pid) { std::replace(ranks_, ranks_ + kMost, pid, pid_t{0}); }
-  static bool signalled() { return signalled_ != 0; }
+  static int signalled() { return signalled_; }
 
  private:
   static constexpr size_t kMost = 1024;
@@ -103,7 +108,7 @@ class Forwarding {
 
 class Launch {
  public:
-  explicit Launch(int ranks) : ranks_(ranks), region_(ranks) {}
+  Launch(int ranks, const LaunchOptions& options) : ranks_(ranks), options_(options), region_(ranks) {}
   ~Launch() {
     kill_all();
     for (Child& child : children_) {
@@ -139,6 +144,7 @@ class Launch {
       if (!killed_) {
         if (const auto wrong = watch_.verdict(Clock::now())) note({FailureKind::error, *wrong});
       }
+      if (Forwarding::signalled() > 0) wait_for_stop();
       if (cause_.kind == FailureKind::none) continue;
       // The cause is known, or does not come: the rest only waits for something that is gone.
       if (cause_.kind != FailureKind::peer_lost || Clock::now() >= deadline_) kill_all();
@@ -226,7 +232,7 @@ class Launch {
     const auto kind = child.report.empty() ? FailureKind::none : static_cast<FailureKind>(child.report[0]);
     if (kind != FailureKind::none) {
       note({kind, child.report.substr(1)});
-    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && Forwarding::signalled()) {
+    } else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM && Forwarding::signalled() > 0) {
       end_as_asked();
     } else if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
@@ -239,6 +245,30 @@ class Launch {
                                             "called exit(); let the training return instead",
                                             who)});
     }
+  }
+
+  // After SIGTERM: ranks finish their step and save. One that computes for ever would never end, and who sends a second
+  // signal does not want to wait.
+  void wait_for_stop() {
+    const Clock::time_point now = Clock::now();
+    if (!stop_began_) stop_began_ = line_at_ = now;
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(now - *stop_began_);
+    const bool is_over = waited >= options_.stop_grace || Forwarding::signalled() > 1;
+    if (!is_over && now - line_at_ < kBetweenLines) return;
+    line_at_ = now;
+    std::fputs(fmt::format("{}: SIGTERM: {} for {} s\n", options_.program,
+                           fmt::format(is_over ? "ending all ranks after waiting for {}" : "waiting for {}",
+                                       names_of(watch_.computing())),
+                           waited.count())
+                   .c_str(),
+               stderr);
+    if (!is_over) return;
+    kill_all();
+    end_as_asked();
+  }
+
+  static std::string names_of(const std::vector<int>& ranks) {
+    return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
   }
 
   // The signal that was handed on is this process's own.
@@ -264,6 +294,9 @@ class Launch {
   }
 
   int ranks_;
+  LaunchOptions options_;
+  std::optional<Clock::time_point> stop_began_;
+  Clock::time_point line_at_;
   SharedRegion region_;
   std::vector<Child> children_;
   RankWatch watch_;
@@ -274,8 +307,8 @@ class Launch {
 
 }  // namespace
 
-RankResult launch(int ranks, const std::function<RankResult(int)>& body) {
-  Launch launch(ranks);
+RankResult launch(int ranks, const std::function<RankResult(int)>& body, const LaunchOptions& options) {
+  Launch launch(ranks, options);
   launch.start(body);
   return launch.wait();
 }

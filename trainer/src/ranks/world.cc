@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "ranks/rank_process.h"
 #include "settings/environment.h"
 #include "settings/settings.h"
+#include "watch/last_words.h"
 
 namespace dsat::trainer {
 namespace {
@@ -75,14 +77,17 @@ int run_all(WorldOptions options, const std::function<void(World&)>& body) {
   const Json config = checked_configuration(options, group);
   Rendezvous rendezvous{group.rank.value_or(0), group.world_size, group.address, group.port};
   use_one_thread();
+  set_last_words(STDERR_FILENO, options.program + ": ");
   if (group.rank || group.world_size == 1) {
     return run_alone(options, config, rendezvous, body);
   }
   if (rendezvous.port == 0) rendezvous.port = free_port();
-  return report(options.program, launch(group.world_size, [&](int rank) {
-                  rendezvous.rank = rank;
-                  return run_rank(options, config, rendezvous, body);
-                }));
+  const auto run_one = [&](int rank) {
+    rendezvous.rank = rank;
+    return run_rank(options, config, rendezvous, body);
+  };
+  return report(options.program,
+                launch(group.world_size, run_one, {options.program, std::chrono::seconds(options.stop_grace_s)}));
 }
 
 // Prints what `call` throws, and gives the status.

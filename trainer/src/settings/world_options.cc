@@ -90,6 +90,10 @@ OptionSet world_option_set() {
                     "memory of each rank's device, like 512MiB; more than that is an out-of-memory failure; "
                     "default: DSAT_DEVICE_MEMORY, else unlimited"),
        Option::toggle("fp16-as-bf16", "train in bf16 where the configuration says fp16, which a CPU cannot compute"),
+       Option::integer("stop-grace",
+                       "seconds from SIGTERM to the end of ranks that go on; a second SIGTERM ends them at once")
+           .from(0, 1000000)
+           .by_default(60),
        Option::integer("seed", "of parameters, data and dropout").from(0).by_default(42)});
   return set;
 }
@@ -112,6 +116,7 @@ WorldOptions parse_world_options(const std::vector<std::string>& args) {
   options.ranks = values.integer("ranks").value_or(options.ranks);
   options.pipeline_stages = values.integer("pipeline-stages").value_or(options.pipeline_stages);
   if (const auto seed = values.integer("seed")) options.seed = static_cast<uint64_t>(*seed);
+  options.stop_grace_s = values.integer("stop-grace").value_or(options.stop_grace_s);
   options.fp16_as_bf16 = values.given("fp16-as-bf16");
   read_device_options(values, options);
   options.arguments = std::move(parts.rest);

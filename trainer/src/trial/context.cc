@@ -3,6 +3,7 @@
 #include "dsat/trainer/context.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -13,6 +14,7 @@
 #include "dsat/trainer/pipeline.h"
 #include "settings/experiment_file.h"
 #include "trial/trial_state.h"
+#include "watch/last_words.h"
 
 namespace dsat::trainer {
 namespace {
@@ -20,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 volatile std::sig_atomic_t stop_signal = 0;
+volatile std::sig_atomic_t stop_grace = 0;
 
 std::string environment(const char* name) {
   const char* const text = std::getenv(name);
@@ -45,11 +48,26 @@ int64_t as_samples(const EngineSizes& sizes) {
 
 }  // namespace
 
-void listen_for_stop_signal() {
+// A launcher of ours ends its ranks before the alarm does.
+void listen_for_stop_signal(int64_t grace_s) {
+  constexpr int kAfterLauncher = 5;  // seconds
+  stop_grace = static_cast<std::sig_atomic_t>(grace_s) + kAfterLauncher;
   struct sigaction action {};
-  action.sa_handler = [](int) { stop_signal = 1; };
+  action.sa_handler = [](int signal) {
+    if (stop_signal != 0) {
+      ::signal(signal, SIG_DFL);
+      ::raise(signal);
+    }
+    stop_signal = 1;
+    ::alarm(static_cast<unsigned>(stop_grace));
+  };
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGTERM, &action, nullptr);
+  action.sa_handler = [](int) {
+    constexpr char kReason[] = "SIGTERM: the step under way has not ended within --stop-grace";
+    end_with(kReason, sizeof kReason - 1);
+  };
+  ::sigaction(SIGALRM, &action, nullptr);
 }
 
 bool stop_signalled() { return stop_signal != 0; }

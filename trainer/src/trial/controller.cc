@@ -211,7 +211,7 @@ void Controller::start() {
   if (world_.rank() == 0) {
     log_ = std::make_unique<MetricLog>(*context_, state_.tuning ? "" : options_.metrics, progress.batch);
   }
-  if (!state_.tuning) listen_for_stop_signal();  // what measures a trial ends it when it likes
+  if (!state_.tuning) listen_for_stop_signal(world_.stop_grace_s());  // what measures a trial ends it when it likes
   each_callback(&Callback::on_trial_startup, progress.batch);
 }
 

@@ -42,8 +42,9 @@ struct TrialContext::State {
   bool stop_requested = false;
 };
 
-// Makes SIGTERM a request to stop, in this process.
-void listen_for_stop_signal();
+// Makes SIGTERM a request to stop, in this process. It ends at a second one, or when it has not ended by itself after
+// `grace_s` seconds and a little more.
+void listen_for_stop_signal(int64_t grace_s);
 bool stop_signalled();
 
 }  // namespace dsat::trainer

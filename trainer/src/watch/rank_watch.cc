@@ -64,4 +64,13 @@ std::optional<std::string> RankWatch::verdict(Clock::time_point now) {
   return fmt::format("no rank has done anything for {} s: {}", patience().count(), fmt::join(places, ", "));
 }
 
+std::vector<int> RankWatch::computing() const {
+  std::vector<int> computing, all;
+  for (const auto& [number, rank] : ranks_) {
+    all.push_back(number);
+    if (!rank.beat || rank.beat->waiting_in.empty()) computing.push_back(number);
+  }
+  return computing.empty() ? all : computing;
+}
+
 }  // namespace dsat::trainer

@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "watch/heartbeat.h"
 
@@ -26,6 +27,9 @@ class RankWatch {
   void started(int rank, Clock::time_point now);
   void receive(int rank, const Beat& beat, Clock::time_point now);
   void ended(int rank);
+
+  // The ranks that run and wait in no operation; all that run where each waits in one.
+  std::vector<int> computing() const;
 
   // What is wrong, in one line. To be called every second or more often; if it was not, this process itself has been
   // stopped meanwhile, and all clocks begin anew.

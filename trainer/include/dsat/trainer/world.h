@@ -44,6 +44,7 @@ class World {
   // In bytes: --device-memory, else the memory of a CUDA device.
   std::optional<uint64_t> device_memory() const { return options_.device_memory; }
   bool fp16_as_bf16() const { return options_.fp16_as_bf16; }
+  int64_t stop_grace_s() const { return options_.stop_grace_s; }  // from SIGTERM to the end
   const std::string& program() const { return options_.program; }
 
  private:

@@ -21,6 +21,7 @@ struct WorldOptions {
   int64_t pipeline_stages = 0;         // --pipeline-stages; 0: the number in the configuration
   uint64_t seed = 42;
   DeviceChoice device = DeviceChoice::automatic;
+  int64_t stop_grace_s = 60;              // from SIGTERM to the end of ranks that go on
   bool fp16_as_bf16 = false;              // run an fp16 configuration in bf16, because a CPU cannot compute fp16
   std::optional<uint64_t> device_memory;  // bytes per rank; absent: no limit
   std::vector<std::string> arguments;     // the other arguments, in their order
