@@ -115,10 +115,12 @@ TEST(CommTest, OneRankAloneNeedsNoTransport) {
   EXPECT_EQ(max_over_ranks(*comm, {1, 2}), (std::vector<double>{1, 2}));
 }
 
-// More elements than the staging buffer holds, so that the sum goes chunk by chunk.
-TEST(ReducerTest, SumsOfBf16AreRoundedOnce) {
+class ReducerTest : public ::testing::TestWithParam<Transport> {};
+INSTANTIATE_TEST_SUITE_P(Both, ReducerTest, ::testing::Values(Transport::shared_memory, Transport::gloo));
+
+TEST_P(ReducerTest, SumsOfBf16AreRoundedOnce) {
   for (const bool overlap : {false, true}) {
-    const RankResult result = on_ranks(3, [overlap](Comm& comm) -> std::string {
+    const auto body = [overlap](Comm& comm) -> std::string {
       Settings settings;
       settings.reduce_bucket = 64;
       settings.overlap_comm = overlap;
@@ -134,7 +136,8 @@ TEST(ReducerTest, SumsOfBf16AreRoundedOnce) {
       if (!is_all(to_all, 258)) return "to all";
       if (comm.rank() == 1 && !is_all(to_one, 258)) return "to its owner";
       return comm.rank() == 1 || is_all(to_one, comm.rank() == 0 ? 256 : 1) ? "" : "another rank's copy has changed";
-    });
+    };
+    const RankResult result = on_ranks(3, body, GetParam());
     EXPECT_EQ(result.kind, FailureKind::none) << result.message << (overlap ? " (beside the computation)" : "");
   }
 }

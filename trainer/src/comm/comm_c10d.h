@@ -112,15 +112,20 @@ class C10dComm : public Comm {
     return start([&] { return group_->recv(tensors, peer, /*tag=*/0); });
   }
 
-  std::unique_ptr<Comm> split(const std::vector<int>& ranks) override {
+  std::unique_ptr<Comm> split(const std::vector<int>& ranks) override { return split_as<C10dComm>(ranks); }
+
+ protected:
+  // `Part`: the class of the new group.
+  template <typename Part>
+  std::unique_ptr<Comm> split_as(const std::vector<int>& ranks) {
     const int position = position_in(ranks, rank_, size_);
     // The name in the store must be the same on all members and new for each split. The count does that: only the
     // members of a list call split() with it, and all of them equally often.
     const int times = splits_[ranks]++;
     if (ranks.size() == 1) return single_rank_comm();
     const std::string name = fmt::format("split{}.{}", times, fmt::join(ranks, "."));
-    return std::make_unique<C10dComm>(transport_, c10::make_intrusive<c10d::PrefixStore>(name, store_), position,
-                                      static_cast<int>(ranks.size()));
+    return std::make_unique<Part>(transport_, c10::make_intrusive<c10d::PrefixStore>(name, store_), position,
+                                  static_cast<int>(ranks.size()));
   }
 
  private:

@@ -1,14 +1,17 @@
 // Collectives over Gloo, the store at which ranks meet, and the notes that ranks of other launchers leave there.
-// Every operation is asynchronous and in place, so it takes no tensor memory. Gloo cannot move 16-bit brain floats:
-// broadcasts send their bytes.
+// Every operation is in place, so it takes no tensor memory. Gloo cannot move 16-bit brain floats: their bytes are
+// sent. Sums are a reduce-scatter made of messages: each rank sends to each root what is for that root, which is less
+// than Gloo's own reductions send, and bf16 as such.
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "comm/comm_c10d.h"
+#include "comm/rank_sums.h"
 
 namespace dsat::trainer {
 namespace {
@@ -35,6 +38,77 @@ struct Gloo {
   static void let_go(c10::intrusive_ptr<Group>) {}  // its destructor may close connections at once
 
   bool is_loopback;
+};
+
+class GlooComm : public C10dComm<Gloo> {
+ public:
+  using C10dComm::C10dComm;
+  bool sums_bfloat16() const override { return true; }
+
+  // What all are to have is summed in as many pieces as there are ranks, and each rank sends its piece round.
+  void sum(const std::vector<Summand>& summands) override {
+    std::vector<Summand> cut;
+    for (const Summand& summand : summands) {
+      if (summand.root != Summand::kAllRanks) {
+        cut.push_back(summand);
+        continue;
+      }
+      for_each_piece(summand.tensor, [&](const at::Tensor& piece, int root) { cut.push_back({piece, root}); });
+    }
+    sum_at_roots(cut);
+    std::vector<std::unique_ptr<Pending>> pending;
+    for (const Summand& summand : summands) {
+      if (summand.root != Summand::kAllRanks) continue;
+      for_each_piece(summand.tensor,
+                     [&](const at::Tensor& piece, int root) { pending.push_back(broadcast(piece, root)); });
+    }
+    wait_all(pending);
+  }
+  std::unique_ptr<Comm> split(const std::vector<int>& ranks) override { return split_as<GlooComm>(ranks); }
+
+ private:
+  static constexpr size_t kRoundBytes = size_t{1} << 20;
+
+  template <typename Call>
+  void for_each_piece(const at::Tensor& tensor, Call call) const {
+    const int64_t most = (tensor.numel() + size() - 1) / size();
+    for (int root = 0; root * most < tensor.numel(); ++root) {
+      call(tensor.narrow(0, root * most, std::min(most, tensor.numel() - root * most)), root);
+    }
+  }
+
+  // In each round a root receives the other ranks' parts beside its own; this memory is the transport's, not a
+  // device's.
+  void sum_at_roots(const std::vector<Summand>& summands) {
+    RankSums sums(summands, kRoundBytes);
+    received_.resize(kRoundBytes * static_cast<size_t>(size()));
+    for (std::vector<SumPart> parts = sums.next(); !parts.empty(); parts = sums.next()) {
+      std::vector<std::unique_ptr<Pending>> pending;
+      const auto from = [&](int rank, const SumPart& part) {
+        return received_.data() + static_cast<size_t>(rank) * kRoundBytes + part.offset;
+      };
+      for (const SumPart& part : parts) {
+        if (part.root != rank()) {
+          pending.push_back(send(part.values, part.root));
+          continue;
+        }
+        for (int other = 0; other < size(); ++other) {
+          if (other == rank()) continue;
+          pending.push_back(recv(at::from_blob(from(other, part), part.values.sizes(), part.values.options()), other));
+        }
+      }
+      wait_all(pending);
+      for (const SumPart& part : parts) {
+        if (part.root != rank()) continue;
+        std::vector<const void*> sources;
+        for (int other = 0; other < size(); ++other) sources.push_back(from(other, part));
+        sources[static_cast<size_t>(rank())] = part.values.data_ptr();
+        add_in_order(sources, part.values);
+      }
+    }
+  }
+
+  std::vector<char> received_;  // a round's bytes of each rank; empty until the first sum
 };
 
 // Some builds of LibTorch 2 lack libuv, but ask for it by default. Older options have no such field: the overload that
@@ -128,7 +202,7 @@ std::unique_ptr<Comm> join_gloo(const Rendezvous& r) {
       return std::make_unique<PeerWatch>(std::make_unique<StoreNotes>(r), r.rank, r.world_size, r.on_cause_of_others);
     });
   }
-  return std::make_unique<C10dComm<Gloo>>(Gloo{is_loopback(r.address)}, joined().store, r.rank, r.world_size);
+  return std::make_unique<GlooComm>(Gloo{is_loopback(r.address)}, joined().store, r.rank, r.world_size);
 }
 
 void wait_for_cause() {

@@ -5,81 +5,13 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/rank_sums.h"
 #include "comm/rendezvous.h"
 #include "comm/shared_exchange.h"
 #include "comm/shared_region.h"
 
 namespace dsat::trainer {
 namespace {
-
-// The part of a sum that is exchanged in one round, at an offset in bytes of each rank's slot.
-struct SumPart {
-  at::Tensor values;
-  int root;
-  size_t offset;
-};
-
-// All sums with one root (a rank, or all ranks), and how far they have been exchanged.
-class RootSums {
- public:
-  explicit RootSums(int root) : root_(root) {}
-  int root() const { return root_; }
-  void add(const at::Tensor& tensor) {
-    if (tensor.numel() > 0) tensors_.push_back(tensor);
-  }
-  bool is_done() const { return tensor_ == tensors_.size(); }
-
-  // Adds the next parts to `parts`: as much as fits between the bytes `offset` and `end` of a slot.
-  void take(size_t offset, size_t end, std::vector<SumPart>& parts) {
-    while (!is_done()) {
-      const at::Tensor& tensor = tensors_[tensor_];
-      const auto fits = static_cast<int64_t>((end - offset) / tensor.element_size());
-      const int64_t length = std::min(tensor.numel() - at_, fits);
-      if (length == 0) return;
-      parts.push_back({tensor.narrow(0, at_, length), root_, offset});
-      at_ += length;
-      if (at_ == tensor.numel()) {
-        ++tensor_;
-        at_ = 0;
-      }
-      offset += (static_cast<size_t>(length) * tensor.element_size() + 63) / 64 * 64;  // whole cache lines
-      if (offset >= end) return;
-    }
-  }
-
- private:
-  int root_;
-  std::vector<at::Tensor> tensors_;
-  size_t tensor_ = 0;
-  int64_t at_ = 0;
-};
-
-// Sums by root: each gets a share of every round, so that all ranks add in parallel instead of one after the other.
-std::vector<RootSums> sums_by_root(const std::vector<Summand>& summands) {
-  std::vector<RootSums> sums;
-  for (const Summand& summand : summands) {
-    auto found = std::find_if(sums.begin(), sums.end(), [&](const RootSums& s) { return s.root() == summand.root; });
-    if (found == sums.end()) found = sums.insert(sums.end(), RootSums(summand.root));
-    found->add(summand.tensor);
-  }
-  return sums;
-}
-
-// Adds element by element in the order of the ranks, so that the sum is the same, bit for bit, on every rank and at
-// every ZeRO stage. A tile stays in the nearest cache while all ranks' parts are added to it.
-template <typename T>
-void add_in_order(const std::vector<const char*>& sources, T* to, int64_t size) {
-  constexpr int64_t kTile = 1024;  // elements
-  T sum[kTile];
-  for (int64_t at = 0; at < size; at += kTile) {
-    const int64_t length = std::min(kTile, size - at);
-    for (size_t rank = 0; rank < sources.size(); ++rank) {
-      const T* const from = reinterpret_cast<const T*>(sources[rank]) + at;
-      for (int64_t i = 0; i < length; ++i) sum[i] = rank == 0 ? from[i] : sum[i] + from[i];
-    }
-    std::memcpy(to + at, sum, static_cast<size_t>(length) * sizeof(T));
-  }
-}
 
 class SharedMemoryComm : public Comm {
  public:
@@ -100,6 +32,7 @@ class SharedMemoryComm : public Comm {
   std::unique_ptr<Pending> recv(const at::Tensor& tensor, int peer) override { return other_->recv(tensor, peer); }
 
   void barrier() override { exchange_.meet(); }
+  bool sums_bfloat16() const override { return true; }
 
   void all_gather(const std::vector<at::Tensor>& parts) override {
     // A rank's part lies in its own tensor already; only the others' are copied out of their slots.
@@ -116,8 +49,8 @@ class SharedMemoryComm : public Comm {
   }
 
   void sum(const std::vector<Summand>& summands) override {
-    std::vector<RootSums> sums = sums_by_root(summands);
-    for (std::vector<SumPart> parts = next(sums); !parts.empty(); parts = next(sums)) {
+    RankSums sums(summands, SharedExchange::kBytes);
+    for (std::vector<SumPart> parts = sums.next(); !parts.empty(); parts = sums.next()) {
       for (const SumPart& part : parts) {
         if (part.root == rank()) continue;  // adds its own values from where they are
         std::memcpy(exchange_.own() + part.offset, part.values.data_ptr(), part.values.nbytes());
@@ -138,25 +71,11 @@ class SharedMemoryComm : public Comm {
   }
 
  private:
-  // What the next round exchanges: every root with sums left gets the same share of the slot. Empty: nothing is left.
-  static std::vector<SumPart> next(std::vector<RootSums>& sums) {
-    sums.erase(std::remove_if(sums.begin(), sums.end(), [](const RootSums& s) { return s.is_done(); }), sums.end());
-    std::vector<SumPart> parts;
-    if (sums.empty()) return parts;
-    const size_t share = SharedExchange::kBytes / sums.size() / 64 * 64;
-    for (size_t i = 0; i < sums.size(); ++i) sums[i].take(i * share, (i + 1) * share, parts);
-    return parts;
-  }
-
   void add(const SumPart& part) {
-    std::vector<const char*> sources;
+    std::vector<const void*> sources;
     for (int other = 0; other < size(); ++other) sources.push_back(exchange_.of(other) + part.offset);
-    sources[static_cast<size_t>(rank())] = static_cast<const char*>(part.values.data_ptr());
-    if (part.values.scalar_type() == at::kDouble) {
-      add_in_order(sources, part.values.data_ptr<double>(), part.values.numel());
-    } else {
-      add_in_order(sources, part.values.data_ptr<float>(), part.values.numel());
-    }
+    sources[static_cast<size_t>(rank())] = part.values.data_ptr();
+    add_in_order(sources, part.values);
   }
 
   std::unique_ptr<Comm> other_;

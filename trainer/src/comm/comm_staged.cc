@@ -32,6 +32,7 @@ class StagedComm : public Comm {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
   void barrier() override { host_->barrier(); }
+  bool sums_bfloat16() const override { return host_->sums_bfloat16(); }
 
   std::unique_ptr<Pending> all_reduce_sum(const at::Tensor& tensor) override {
     return staged(tensor, tensor, [&](const at::Tensor& t) { return host_->all_reduce_sum(t); });

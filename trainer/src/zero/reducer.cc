@@ -1,5 +1,5 @@
-// Turns a bucket of gradients into sums with an owner each, and runs them through a fp32 staging buffer where gradients
-// are 16-bit floats: widened, summed, and rounded once into the gradient.
+// Turns a bucket of gradients into sums with an owner each, and runs them through a fp32 staging buffer where the group
+// cannot sum their type: widened, summed, and rounded once into the gradient.
 #include "zero/reducer.h"
 
 #include <ATen/ops/empty.h>
@@ -27,7 +27,8 @@ void sum_through(const at::Tensor& staging, Comm& comm, const Summand& summand) 
 }  // namespace
 
 void Reducer::begin_step() {
-  if (c_.dtype == at::kFloat || c_.comm.size() == 1) return;
+  const bool is_direct = c_.dtype == at::kFloat || (c_.dtype == at::kBFloat16 && c_.comm.sums_bfloat16());
+  if (is_direct || c_.comm.size() == 1) return;
   // No larger than what is summed at once: a step's peak counts the buffer as well.
   const int64_t most = c_.device.is_cpu() ? kStagingElements : kDeviceStagingElements;
   const int64_t size = std::min({most, c_.settings.reduce_bucket, c_.layout.size()});

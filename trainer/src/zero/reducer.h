@@ -3,9 +3,9 @@
 // Threading: all members on the compute thread. Ownership: a sum under way owns its tensors until it has been waited
 // for. Units: elements. Errors: PeerLost.
 //
-// fp32 is summed in place. 16-bit floats pass through an fp32 staging buffer, chunk by chunk, so that the sum is
-// rounded once; Gloo could not sum brain floats otherwise. A device, whose collectives take long to start, has larger
-// chunks.
+// fp32 is summed in place, and bf16 where the group adds it in fp32 (Comm::sums_bfloat16): half as many bytes travel
+// then. Other 16-bit floats pass through an fp32 staging buffer, chunk by chunk, so that the sum is rounded once. A
+// device, whose collectives take long to start, has larger chunks.
 #ifndef DSAT_TRAINER_ZERO_REDUCER_H_
 #define DSAT_TRAINER_ZERO_REDUCER_H_
 
@@ -24,7 +24,7 @@ class Reducer {
 
   explicit Reducer(const ZeroContext& context) : c_(context) {}
 
-  // Takes and gives back the staging buffer (16-bit floats with several ranks; nothing otherwise).
+  // Takes and gives back the staging buffer, where sums need one.
   void begin_step();
   void end_step() { staging_.reset(); }
 

@@ -59,8 +59,10 @@ class Comm {
   // These operations are complete when they return. They may use memory that the ranks of one host share. parts[r]
   // belongs to rank r; the parts are contiguous and of equal size. Afterwards every rank has all parts.
   virtual void all_gather(const std::vector<at::Tensor>& parts);
-  // In place, for fp32 or fp64.
+  // In place, for fp32, fp64 and, where sums_bfloat16() is true, bf16, which is added in fp32 and rounded once. A rank
+  // that is not the root keeps its own values.
   virtual void sum(const std::vector<Summand>& summands);
+  virtual bool sums_bfloat16() const { return false; }
 };
 
 // Waits for all and empties the list. The first failure is thrown after all have ended.
