@@ -17,13 +17,11 @@
 #include <ostream>
 
 #include "base/random.h"
-#include "comm/rendezvous.h"
-#include "dsat/base/ports.h"
 #include "dsat/trainer/engine.h"
 #include "dsat/trainer/recompute.h"
-#include "ranks/launcher.h"
 #include "support/error_of.h"
 #include "support/temp_dir.h"
+#include "trainer/on_worlds.h"
 
 namespace dsat::trainer {
 namespace {
@@ -199,22 +197,10 @@ std::string compare(World& world, const Case& c) {
   return "";
 }
 
-// Runs `body`, which returns what is wrong, on every rank.
-RankResult on_ranks(int ranks, const std::function<std::string(World&)>& body) {
-  const uint16_t port = free_port();
-  return launch(ranks, [&](int rank) {
-    use_one_thread();
-    return run_rank({}, nullptr, {rank, ranks, "127.0.0.1", port}, [&](World& world) {
-      const std::string wrong = body(world);
-      if (!wrong.empty()) throw std::runtime_error(wrong);
-    });
-  });
-}
-
 class ModuleEngine : public ::testing::TestWithParam<Case> {};
 
 TEST_P(ModuleEngine, TrainsAsOneProcessDoes) {
-  const RankResult result = on_ranks(GetParam().ranks, [](World& world) { return compare(world, GetParam()); });
+  const RankResult result = on_worlds(GetParam().ranks, [](World& world) { return compare(world, GetParam()); });
   EXPECT_EQ(result.kind, FailureKind::none) << result.message;
 }
 
@@ -255,7 +241,7 @@ TEST(ModuleEngineUse, ParametersThatOneRankUsesAreTrainedOnAll) {
     at::Tensor left = register_parameter("left", at::ones({3})), right = register_parameter("right", at::ones({3}));
     at::Tensor forward(bool is_left) { return (is_left ? left : right).sum(); }
   };
-  const RankResult result = on_ranks(2, [](World& world) -> std::string {
+  const RankResult result = on_worlds(2, [](World& world) -> std::string {
     for (const int stage : {0, 1, 2}) {
       const Json config{{"train_micro_batch_size_per_gpu", 1},
                         {"optimizer", {{"type", "SGD"}, {"params", {{"lr", 0.5}}}}},
@@ -290,7 +276,7 @@ TEST(ModuleEngineUse, APieceThatComesLateOnOneRankIsSummedOnAll) {
       return (is_twice ? recompute(part, {once}) : once).sum();
     }
   };
-  const RankResult result = on_ranks(2, [](World& world) -> std::string {
+  const RankResult result = on_worlds(2, [](World& world) -> std::string {
     for (const bool overlaps : {false, true}) {
       const Json config{{"train_micro_batch_size_per_gpu", 1},
                         {"optimizer", {{"type", "SGD"}, {"params", {{"lr", 0.5}}}}},
@@ -318,7 +304,7 @@ TEST(ModuleEngineUse, StageThreeNamesRanksThatUseDifferentParameters) {
     std::shared_ptr<Pair> right = register_module("right", std::make_shared<Pair>());
     at::Tensor forward(bool is_left) { return ((is_left ? left : right)->weight * 2).sum(); }
   };
-  const RankResult result = on_ranks(2, [](World& world) -> std::string {
+  const RankResult result = on_worlds(2, [](World& world) -> std::string {
     const Json config{{"train_micro_batch_size_per_gpu", 1}, {"zero_optimization", {{"stage", 3}}}};
     const auto engine = initialize(std::make_shared<Choice>(), world, config);
     engine->backward(engine->forward(world.rank() == 0));
@@ -329,7 +315,7 @@ TEST(ModuleEngineUse, StageThreeNamesRanksThatUseDifferentParameters) {
 }
 
 TEST(ModuleEngineUse, EvaluationChangesNothing) {
-  const RankResult result = on_ranks(2, [](World& world) -> std::string {
+  const RankResult result = on_worlds(2, [](World& world) -> std::string {
     for (const int stage : {0, 3}) {
       const Json config{{"train_micro_batch_size_per_gpu", kSamples}, {"zero_optimization", {{"stage", stage}}}};
       const auto engine = initialize(make_net(false, 1), world, config);
@@ -352,7 +338,7 @@ TEST(ModuleEngineUse, EvaluationChangesNothing) {
 TEST(ModuleEngineUse, AFrozenParameterIsPartOfTheModel) {
   const TempDir folder;
   const std::string file = (folder.path() / "model_info.json").string();
-  const RankResult result = on_ranks(1, [&](World& world) -> std::string {
+  const RankResult result = on_worlds(1, [&](World& world) -> std::string {
     const Json config{
         {"train_micro_batch_size_per_gpu", kSamples},
         {"autotuning", {{"enabled", true}, {"model_info", {{"profile", true}}}, {"model_info_path", file}}}};
@@ -367,7 +353,7 @@ TEST(ModuleEngineUse, AFrozenParameterIsPartOfTheModel) {
 }
 
 TEST(ModuleEngineUse, ALossOfOneNumberMayHaveDimensions) {
-  const RankResult result = on_ranks(1, [](World& world) -> std::string {
+  const RankResult result = on_worlds(1, [](World& world) -> std::string {
     const Json config{{"train_micro_batch_size_per_gpu", kSamples}};
     const auto engine = initialize(make_net(false, 1), world, config);
     const auto [tokens, targets] = batch(0);
@@ -379,7 +365,7 @@ TEST(ModuleEngineUse, ALossOfOneNumberMayHaveDimensions) {
 }
 
 TEST(ModuleEngineUse, CallsInAWrongOrderAreRefused) {
-  const RankResult result = on_ranks(1, [](World& world) -> std::string {
+  const RankResult result = on_worlds(1, [](World& world) -> std::string {
     const Json config{{"train_micro_batch_size_per_gpu", kSamples}};
     const auto engine = initialize(make_net(false, 1), world, config);
     const auto [tokens, targets] = batch(0);

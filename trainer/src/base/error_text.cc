@@ -25,4 +25,13 @@ std::string error_text(const std::exception& error) {
   return text;
 }
 
+// TorchScript's text begins with where it failed and ends with why.
+std::string libtorch_reason(const std::string& text) {
+  const std::string first = text.substr(0, text.find('\n'));
+  if (first.find("failed in the TorchScript interpreter") == std::string::npos) return first;
+  const size_t end = text.find_last_not_of(" \n") + 1;
+  const size_t begin = text.find_last_of('\n', end - 1) + 1;
+  return "the TorchScript module failed: " + text.substr(begin, end - begin);
+}
+
 }  // namespace dsat::trainer

@@ -12,6 +12,9 @@ namespace dsat::trainer {
 
 std::string error_text(const std::exception& error);
 
+// The line of LibTorch's text that gives the reason.
+std::string libtorch_reason(const std::string& text);
+
 }  // namespace dsat::trainer
 
 #endif  // DSAT_TRAINER_BASE_ERROR_TEXT_H_

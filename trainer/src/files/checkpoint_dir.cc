@@ -42,4 +42,11 @@ std::string last_numbered(const std::string& folder, const std::string& prefix, 
   return last;
 }
 
+std::string checkpoint_shard_name(int stage, int stages, int rank) {
+  if (stages == 1) return fmt::format("rank_{:05}.ckpt", rank);
+  return fmt::format("stage_{:03}_rank_{:05}.ckpt", stage, rank);
+}
+
+std::string checkpoint_buffer_name(const std::string& tensor) { return "untrained " + tensor; }
+
 }  // namespace dsat::trainer

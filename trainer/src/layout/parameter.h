@@ -19,6 +19,7 @@ struct ParameterSpec {
   float offset = 0;
   float bound = 0;
   uint64_t stream = 0;  // of u: the parameter's number in the whole model, however it is cut and grouped
+  int64_t update = 0;   // how it is updated: its place in the optimizer's groups
 
   int64_t numel() const {
     int64_t n = 1;

@@ -19,15 +19,6 @@
 namespace dsat::trainer {
 namespace {
 
-// TorchScript's text begins with where it failed and ends with why.
-std::string first_line(const std::string& text) {
-  const std::string first = text.substr(0, text.find('\n'));
-  if (first.find("failed in the TorchScript interpreter") == std::string::npos) return first;
-  const size_t end = text.find_last_not_of(" \n") + 1;
-  const size_t begin = text.find_last_of('\n', end - 1) + 1;
-  return "the TorchScript module failed: " + text.substr(begin, end - begin);
-}
-
 // glibc gives large blocks back to the system at once and then pays for fresh pages: every step would begin with page
 // faults, as no GPU's allocator does. Keep what was taken.
 void keep_freed_memory() {
@@ -40,7 +31,7 @@ RankResult failure_of(const Rendezvous& rendezvous, FailureKind kind, const std:
     return {FailureKind::out_of_memory,
             fmt::format("OutOfMemoryError: {} (rank {})", describe(*refused), rendezvous.rank)};
   }
-  return {kind, fmt::format("{} (rank {})", first_line(message), rendezvous.rank)};
+  return {kind, fmt::format("{} (rank {})", libtorch_reason(message), rendezvous.rank)};
 }
 
 void run_to_its_end(World& world, const std::function<void(World&)>& body) {

@@ -55,6 +55,10 @@ void GatheredParameters::bind() {
     const at::Tensor full = without_memory(layer.size, c_.options());
     groups_[id].storage = full.storage();
     storages.push_back(full.storage());
+    if (c_.device.is_cpu()) {
+      groups_[id].absent = std::make_unique<AbsentMemory>(layer, full.element_size(), c_.comm.rank());
+      point_nowhere(groups_[id]);
+    }
     make_views(leaves_[id], layer, full, layer.begin);
   }
   // Last, because the views above are made by operations too.
@@ -67,6 +71,26 @@ void GatheredParameters::publish() {
     if (!groups_[id].is_persistent) continue;
     gather_now(id);
   }
+}
+
+void GatheredParameters::hold(size_t id) {
+  groups_[id].is_held = true;
+  if (!groups_[id].block.defined()) gather_now(id);
+}
+
+// The block is at the same place as the group's storage, through which the tensors see it.
+void GatheredParameters::take(size_t id) {
+  GatheredGroup& group = groups_[id];
+  const GroupSlot& layer = c_.layout.groups()[id];
+  const at::Tensor whole = at::empty({0}, c_.options()).set_(group.storage, 0, {group.size}, {1});
+  take_back(leaves_[id], layer, whole, layer.begin);
+  const int64_t part = group.size / c_.comm.size();
+  c_.comm_thread.run("the exchange of edited parameters", [&](Comm& comm) {
+    broadcast_elements(comm, group.block, 0);
+    shard_.narrow(0, group.shard_begin, part).copy_(group.block.narrow(0, comm.rank() * part, part));
+  });
+  group.is_held = false;
+  if (!group.is_persistent) release(id);
 }
 
 // The arena is enough as long as no group is kept or gathered ahead: then one group at a time is there.
@@ -132,7 +156,7 @@ void GatheredParameters::before_use(size_t id) noexcept {
 // moment is known: there release_idle() and make_room() drop a group when another one is needed.
 void GatheredParameters::group_done(size_t id) {
   const GatheredGroup& group = groups_[id];
-  if (!group.is_persistent && group.block.defined() && group.uses == 0 && !is_used_soon(id)) release(id);
+  if (!group.stays() && group.block.defined() && group.uses == 0 && !is_used_soon(id)) release(id);
 }
 
 // Whether a group that nothing reads now stays, because it was fetched ahead or is soon read again (elements until its
@@ -148,7 +172,7 @@ bool GatheredParameters::is_used_soon(size_t id) const {
 void GatheredParameters::release_idle(size_t except) {
   for (size_t id = 0; id < groups_.size(); ++id) {
     const GatheredGroup& group = groups_[id];
-    if (id == except || group.is_persistent || !group.block.defined() || group.uses > 0) continue;
+    if (id == except || group.stays() || !group.block.defined() || group.uses > 0) continue;
     if (!is_used_soon(id)) release(id);
   }
 }
@@ -169,7 +193,7 @@ std::optional<size_t> GatheredParameters::farthest_idle(size_t except) const {
   int64_t farthest_distance = -1;
   for (size_t id = 0; id < groups_.size(); ++id) {
     const GatheredGroup& group = groups_[id];
-    if (id == except || group.is_persistent || !group.block.defined() || group.uses > 0) continue;
+    if (id == except || group.stays() || !group.block.defined() || group.uses > 0) continue;
     const int64_t distance = trace_.distance_to(id).value_or(INT64_MAX);
     if (distance <= farthest_distance) continue;
     farthest = id;
@@ -247,7 +271,7 @@ void GatheredParameters::release(size_t id) {
   if (group.pending) group.pending->wait();
   group.pending.reset();
   group.is_prefetched = false;
-  point_storage_at(group, nullptr);
+  point_nowhere(group);
   group.block.reset();
   live_elements_ -= group.size;
 }
@@ -255,7 +279,9 @@ void GatheredParameters::release(size_t id) {
 // After a failure: the kernel runs in any case, so it must find memory of the right size, whatever is in it.
 void GatheredParameters::use_placeholder(size_t id) noexcept {
   GatheredGroup& group = groups_[id];
-  if (group.storage.data() != nullptr) return;
+  const bool is_nowhere =
+      group.storage.data() == nullptr || (group.absent && group.storage.data() == group.absent->data());
+  if (!is_nowhere) return;
   if (group.block.defined()) return point_storage_at(group, group.block.data_ptr());
   placeholders_.push_back(host_zeros(group.size, c_.dtype, c_.device));
   point_storage_at(group, placeholders_.back().data_ptr());

@@ -24,10 +24,11 @@
 #include <string>
 #include <vector>
 
+#include "autograd/absent_memory.h"
+#include "autograd/storage_use.h"
 #include "comm/comm_thread.h"
 #include "layout/use_trace.h"
 #include "zero/parameters.h"
-#include "zero/storage_use.h"
 
 namespace dsat::trainer {
 
@@ -39,6 +40,8 @@ class GatheredParameters : public Parameters, public StorageUseListener {
   at::Tensor shard() const override { return shard_; }
   void bind() override;
   void publish() override;
+  void hold(size_t group) override;
+  void take(size_t group) override;
   void begin_step() override;
   void begin_micro_step() override { trace_.begin(); }
   void group_done(size_t group) override;
@@ -56,10 +59,13 @@ class GatheredParameters : public Parameters, public StorageUseListener {
     int64_t size = 0;         // elements, padded
     int64_t shard_begin = 0;  // of this rank's part
     bool is_persistent = false;
-    at::Tensor block;                  // what the storage points at, or will when the gathering has ended
-    std::unique_ptr<Pending> pending;  // still being gathered
-    bool is_prefetched = false;        // gathered for a use that has not come yet
-    int uses = 0;                      // operations under way that read it
+    bool is_held = false;  // for an edit
+    bool stays() const { return is_persistent || is_held; }
+    std::unique_ptr<AbsentMemory> absent;  // what the storage points at meanwhile; none on a device
+    at::Tensor block;                      // what the storage points at, or will when the gathering has ended
+    std::unique_ptr<Pending> pending;      // still being gathered
+    bool is_prefetched = false;            // gathered for a use that has not come yet
+    int uses = 0;                          // operations under way that read it
   };
 
   bool keeps_groups() const { return c_.settings.max_live_parameters > 0 || c_.settings.max_reuse_distance >= 0; }
@@ -77,6 +83,7 @@ class GatheredParameters : public Parameters, public StorageUseListener {
   void release(size_t id);
   void use_placeholder(size_t id) noexcept;
   void point_storage_at(GatheredGroup& group, void* data);
+  void point_nowhere(GatheredGroup& group) { point_storage_at(group, group.absent ? group.absent->data() : nullptr); }
 
   ZeroContext c_;
   at::Tensor shard_;

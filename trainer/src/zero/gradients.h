@@ -25,6 +25,8 @@ class Gradients {
   virtual void begin_backward(bool is_last) = 0;
   // After the last one the shard holds the sum over ranks and micro steps.
   virtual void end_backward() = 0;
+  // Instead of end_backward(), after a pass that has failed.
+  virtual void abandon_backward() = 0;
   // This rank's elements, flat, of the parameters' type. Meaningful after the last backward of an optimizer step.
   virtual at::Tensor shard() const = 0;
   // After the update: the shard is zero again and what the step has taken is given back.

@@ -6,8 +6,9 @@
 #include <torch/csrc/jit/api/module.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
 #include <iterator>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include "dsat/error.h"
@@ -33,20 +34,26 @@ class Collector {
 
   void begin_group() { parts_.groups.emplace_back(); }
   void parameter(const std::string& name, const at::Tensor& tensor) {
-    if (!tensor.defined() || !seen_.insert(tensor.unsafeGetTensorImpl()).second) return;
+    if (!tensor.defined() || !is_first(name, tensor)) return;
     if (tensor.requires_grad()) check_trainable(name, tensor);
     parts_.add_parameter(name, tensor);
   }
   void buffer(const std::string& name, const at::Tensor& tensor) {
-    if (tensor.defined() && seen_.insert(tensor.unsafeGetTensorImpl()).second) parts_.add_buffer(name, tensor);
+    if (tensor.defined() && is_first(name, tensor)) parts_.add_buffer(name, tensor);
   }
   void end_group() {
     if (parts_.groups.back().empty()) parts_.groups.pop_back();
   }
 
  private:
+  bool is_first(const std::string& name, const at::Tensor& tensor) {
+    const auto [known, is_first] = names_.emplace(tensor.unsafeGetTensorImpl(), name);
+    if (!is_first && known->second != name) parts_.aliases[name] = known->second;
+    return is_first;
+  }
+
   ModelParts& parts_;
-  std::unordered_set<const c10::TensorImpl*> seen_;  // a tied parameter is the same tensor under two names
+  std::unordered_map<const c10::TensorImpl*, std::string> names_;  // a tied parameter is one tensor under two names
 };
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
@@ -101,6 +108,36 @@ std::shared_ptr<ModelParts> parts_of(torch::jit::Module& module) {
   }
   parts->train = [&module](bool on) { module.train(on); };
   return checked(std::move(parts));
+}
+
+std::vector<at::Tensor> biases_and_norms(const std::vector<at::Tensor>& parameters) {
+  std::vector<at::Tensor> small;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(small),
+               [](const at::Tensor& parameter) { return parameter.dim() <= 1; });
+  return small;
+}
+
+std::shared_ptr<ModelParts> with_groups(std::shared_ptr<ModelParts> parts, const std::vector<ParameterGroup>& groups) {
+  std::unordered_map<const c10::TensorImpl*, ParameterSpec*> specs;
+  for (auto& group : parts->groups) {
+    for (ModelParameter& parameter : group) specs[parameter.tensor.unsafeGetTensorImpl()] = &parameter.spec;
+  }
+  for (const ParameterGroup& group : groups) {
+    const auto number = static_cast<int64_t>(parts->update_groups.size());
+    parts->update_groups.push_back({group.weight_decay, group.lr_scale});
+    for (const at::Tensor& parameter : group.parameters) {
+      const auto found = specs.find(parameter.unsafeGetTensorImpl());
+      if (found == specs.end()) {
+        throw Error(
+            fmt::format("parameter group {} has a tensor that is no trained parameter of the model", number - 1));
+      }
+      if (found->second->update != 0) {
+        throw Error(fmt::format("parameter {} is in two parameter groups", found->second->name));
+      }
+      found->second->update = number;
+    }
+  }
+  return parts;
 }
 
 // A group of small parameters goes behind the rest of its own group: the order of forward stays as it was.

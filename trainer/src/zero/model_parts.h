@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -35,12 +36,21 @@ struct UntrainedTensor {
   at::Tensor tensor;
 };
 
+// What differs in the update of some parameters.
+struct UpdateGroup {
+  std::optional<double> weight_decay;  // none: the optimizer's
+  double lr_scale = 1;
+};
+
 struct ModelParts {
   // What stage 3 gathers together; in the order of forward where that is known.
   std::vector<std::vector<ModelParameter>> groups;
   uint64_t next_stream = 0;     // ParameterSpec::stream of the next parameter without values
   std::set<size_t> persistent;  // groups that stage 3 does not partition
   std::vector<UntrainedTensor> untrained;
+  std::map<std::string, std::string> aliases;  // a further name of a tensor, and the one that it has here
+  // By ParameterSpec::update; the first is that of the parameters in no group of the user's.
+  std::vector<UpdateGroup> update_groups = std::vector<UpdateGroup>(1);
   int64_t num_frozen = 0;                         // elements of the parameters among them
   std::function<void(bool)> train = [](bool) {};  // the model's mode: training, or evaluation
   size_t recomputed_segments = 0;                 // whose activations backward computes once more

@@ -2,6 +2,9 @@
 // tensors.
 #include "zero/parameters.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace dsat::trainer {
@@ -22,13 +25,39 @@ void all_gather(Comm& comm, const Tensors& parts, int64_t bucket, bool one_by_on
   }
 }
 
+namespace {
+
+at::Tensor view_of(const ParameterSlot& slot, const at::Tensor& flat, int64_t begin) {
+  return flat.narrow(0, slot.begin - begin, slot.size).view(slot.spec.shape);
+}
+
+}  // namespace
+
 // set_data, and not a view as the leaf itself: each leaf keeps a version counter of its own, so an update of the flat
 // array does not look to autograd like a change of tensors that it has saved for backward.
 void make_views(const Tensors& leaves, const GroupSlot& layer, const at::Tensor& flat, int64_t begin) {
   for (size_t k = 0; k < leaves.size(); ++k) {
-    const ParameterSlot& slot = layer.parameters[k];
-    leaves[k].set_data(flat.narrow(0, slot.begin - begin, slot.size).view(slot.spec.shape).variable_data());
+    leaves[k].set_data(view_of(layer.parameters[k], flat, begin).variable_data());
   }
+}
+
+void take_back(const Tensors& leaves, const GroupSlot& layer, const at::Tensor& flat, int64_t begin) {
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    if (leaves[k].storage().unsafeGetStorageImpl() == flat.storage().unsafeGetStorageImpl()) continue;
+    const ParameterSlot& slot = layer.parameters[k];
+    if (leaves[k].sizes() != at::IntArrayRef(slot.spec.shape)) {
+      throw Error(fmt::format("parameter {} of shape [{}] was given a tensor of shape [{}]", slot.spec.name,
+                              fmt::join(slot.spec.shape, ", "), fmt::join(leaves[k].sizes(), ", ")));
+    }
+    const at::Tensor view = view_of(slot, flat, begin);
+    view.copy_(leaves[k].detach());
+    leaves[k].set_data(view.variable_data());
+  }
+}
+
+void broadcast_elements(Comm& comm, const at::Tensor& flat, int root) {
+  if (comm.size() == 1 || flat.numel() == 0) return;
+  if (const auto pending = comm.broadcast(flat.view(at::kByte), root)) pending->wait();
 }
 
 }  // namespace dsat::trainer

@@ -29,6 +29,11 @@ class Parameters {
   // After the shard has changed: every rank gets the other ranks' new elements, as far as it holds them between steps.
   virtual void publish() = 0;
 
+  // Around an edit of a group's tensors, all collective: hold() makes them whole; take() makes rank 0's values those of
+  // this rank's shard, and of the whole group where a rank has it; then the group may go again.
+  virtual void hold(size_t group) = 0;
+  virtual void take(size_t group) = 0;
+
   // Around an optimizer step, and at the begin of each of its micro steps: memory that only a step needs is taken and
   // given back.
   virtual void begin_step() {}
@@ -53,6 +58,12 @@ void all_gather(Comm& comm, const Tensors& parts, int64_t bucket, bool one_by_on
 
 // Makes `leaves` views of `flat`, which holds the elements from `begin` on.
 void make_views(const Tensors& leaves, const GroupSlot& layer, const at::Tensor& flat, int64_t begin);
+
+// Leaves that are no views of `flat` any more become such again, with the values that they have now.
+void take_back(const Tensors& leaves, const GroupSlot& layer, const at::Tensor& flat, int64_t begin);
+
+// Rank `root`'s elements for all; 16-bit floats travel as bytes.
+void broadcast_elements(Comm& comm, const at::Tensor& flat, int root);
 
 }  // namespace dsat::trainer
 

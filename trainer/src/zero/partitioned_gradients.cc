@@ -129,6 +129,7 @@ void PartitionedGradients::finish_oldest() {
 }
 
 void PartitionedGradients::end_backward() {
+  hooks_.end_backward();
   while (next_bucket_ < buckets_.size()) start_reduction(buckets_[next_bucket_++]);
   while (!under_way_.empty()) finish_oldest();
   // Pieces of gradients that came after their bucket had left (before_accumulation) are summed as a second round.

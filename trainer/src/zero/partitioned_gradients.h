@@ -15,7 +15,7 @@
 #include <memory>
 #include <vector>
 
-#include "zero/gradient_hooks.h"
+#include "autograd/gradient_hooks.h"
 #include "zero/gradients.h"
 #include "zero/parameters.h"
 #include "zero/reducer.h"
@@ -30,6 +30,7 @@ class PartitionedGradients : public Gradients {
   void begin_step() override;
   void begin_backward(bool is_last) override;
   void end_backward() override;
+  void abandon_backward() override { hooks_.end_backward(); }
   at::Tensor shard() const override { return shard_; }
   void end_step() override;
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "zero/gradient_hooks.h"
+#include "autograd/gradient_hooks.h"
 #include "zero/reducer.h"
 
 namespace dsat::trainer {
@@ -27,10 +27,9 @@ class ReplicatedGradients : public Gradients {
       }
     }
     // Without overlap nobody needs to know when a gradient arrives: all are there when backward ends.
-    if (c.comm.size() > 1 && c.settings.overlap_comm) {
-      hooks_ = std::make_unique<GradientHooks>(c.layout, parameters.groups(), nullptr,
-                                               [this](GradientEntry& entry) { arrived(entry); });
-    }
+    GradientHooks::Callback after;
+    if (overlaps()) after = [this](GradientEntry& entry) { arrived(entry); };
+    hooks_ = std::make_unique<GradientHooks>(c.layout, parameters.groups(), nullptr, std::move(after));
   }
 
   void begin_step() override { reducer_.begin_step(); }
@@ -38,14 +37,15 @@ class ReplicatedGradients : public Gradients {
   // Only the last backward of a step is reduced: the micro steps before it accumulate on each rank alone.
   void begin_backward(bool is_last) override {
     is_last_ = is_last;
-    if (hooks_ == nullptr) return;
     hooks_->begin_backward();
+    if (!overlaps()) return;
     missing_.assign(static_cast<size_t>(num_buckets()), 0);
     for (const GradientEntry& entry : hooks_->entries()) count(*entry.slot, +1);
     next_bucket_ = 0;
   }
 
   void end_backward() override {
+    hooks_->end_backward();
     if (is_last_) {
       while (next_bucket_ < num_buckets()) reduce(next_bucket_++);
       wait_all(pending_);
@@ -53,6 +53,8 @@ class ReplicatedGradients : public Gradients {
     has_seen_a_backward_ = true;
     next_bucket_ = 0;
   }
+
+  void abandon_backward() override { hooks_->end_backward(); }
 
   at::Tensor shard() const override {
     if (c_.settings.stage == 0) return flat_;
@@ -66,6 +68,7 @@ class ReplicatedGradients : public Gradients {
   }
 
  private:
+  bool overlaps() const { return c_.comm.size() > 1 && c_.settings.overlap_comm; }
   // Bucket b ends b * reduce_bucket elements before the end of the flat array: backward delivers the last layers first.
   int64_t num_buckets() const { return (flat_.numel() + c_.settings.reduce_bucket - 1) / c_.settings.reduce_bucket; }
   int64_t bucket_of(int64_t element) const { return (flat_.numel() - 1 - element) / c_.settings.reduce_bucket; }
@@ -105,9 +108,9 @@ class ReplicatedGradients : public Gradients {
   ZeroContext c_;
   Reducer reducer_;
   at::Tensor flat_;
-  std::unique_ptr<GradientHooks> hooks_;  // with overlap_comm between ranks
-  std::vector<int> missing_;              // parameters per bucket whose gradient has not arrived
-  int64_t next_bucket_ = 0;               // the first that is not being reduced
+  std::unique_ptr<GradientHooks> hooks_;
+  std::vector<int> missing_;  // with overlap_comm between ranks: parameters per bucket whose gradient has not arrived
+  int64_t next_bucket_ = 0;   // the first that is not being reduced
   bool is_last_ = false;
   bool has_seen_a_backward_ = false;
   std::vector<std::unique_ptr<Pending>> pending_;

@@ -34,6 +34,13 @@ class ReplicatedParameters final : public Parameters {
       all_gather(comm, parts, c_.settings.allgather_bucket, !c_.settings.allgather_partitions);
     });
   }
+  void hold(size_t) override {}
+  void take(size_t id) override {
+    const GroupSlot& layer = c_.layout.groups()[id];
+    take_back(leaves_[id], layer, flat_, 0);
+    c_.comm_thread.run("the exchange of edited parameters",
+                       [&](Comm& comm) { broadcast_elements(comm, flat_.narrow(0, layer.begin, layer.size), 0); });
+  }
 
  private:
   // The contiguous partition of stages 1 and 2.

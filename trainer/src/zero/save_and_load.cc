@@ -10,6 +10,7 @@
 #include <memory>
 #include <system_error>
 
+#include "comm/gather_json.h"
 #include "device/random_state.h"
 #include "dsat/base/files.h"
 #include "files/checkpoint_dir.h"
@@ -19,15 +20,6 @@ namespace dsat::trainer {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* kLatest = "latest";
-constexpr const char* kDescription = "checkpoint.json";
-
-// `rank`: among those of its stage.
-std::string shard_name(int stage, int stages, int rank) {
-  if (stages == 1) return fmt::format("rank_{:05}.ckpt", rank);
-  return fmt::format("stage_{:03}_rank_{:05}.ckpt", stage, rank);
-}
 
 // Runs `step` on this rank and goes on only if it succeeded on all: a rank that fails alone would leave the others
 // waiting in the next collective. `bad_json`: what is wrong when a JSON value is not there or of another type.
@@ -49,7 +41,7 @@ void on_every_rank(Comm& comm, const std::string& bad_json, const std::function<
 }
 
 void check_tag(const std::string& tag) {
-  const bool is_name = !tag.empty() && tag[0] != '.' && tag.find('/') == std::string::npos && tag != kLatest;
+  const bool is_name = !tag.empty() && tag[0] != '.' && tag.find('/') == std::string::npos && tag != kLatestCheckpoint;
   if (!is_name) throw Error(fmt::format("the checkpoint's tag \"{}\" is no name for a folder", tag));
 }
 
@@ -101,7 +93,22 @@ std::vector<OwnedRange> ranges_to_save(const CheckpointContents& what, const Che
 
 Blob blob_of(const std::string& name, const at::Tensor& state) { return {name, state.data_ptr(), state.nbytes()}; }
 
-Json description_of(const CheckpointContents& what, const CheckpointParameters& table, const Json& client_state) {
+// Those of all stages: {name, shape, dtype} each.
+Json buffers_of_all(const CheckpointContents& what) {
+  Json mine = Json::array();
+  for (const WeightSpec& spec : what.buffers) {
+    mine.push_back({{"name", spec.name}, {"shape", spec.shape}, {"dtype", described_type(spec.dtype)}});
+  }
+  if (what.scope.stages == 1) return mine;
+  Json all = Json::array();
+  for (const Json& of_rank : gather_json(what.scope.ranks, what.context.comm.rank() == 0 ? mine : Json::array())) {
+    all.insert(all.end(), of_rank.begin(), of_rank.end());
+  }
+  return all;
+}
+
+Json description_of(const CheckpointContents& what, const CheckpointParameters& table, const Json& buffers,
+                    const Json& client_state) {
   const ZeroContext& c = what.context;
   return {{"version", kCheckpointVersion},
           {"world_size", what.scope.ranks.size()},
@@ -111,7 +118,9 @@ Json description_of(const CheckpointContents& what, const CheckpointParameters& 
           {"precision", c.settings.precision()},
           {"optimizer_state", what.optimizer.state()},
           {"client_state", client_state},
-          {"parameters", table.described()}};
+          {"parameters", table.described()},
+          {"aliases", what.aliases},
+          {"buffers", buffers}};
 }
 
 std::string read_text(const fs::path& file) {
@@ -128,9 +137,9 @@ class CheckpointLoader {
   // Everything that can be wrong with the files is found here, before anything is changed.
   void check() {
     const std::string where = folder_.string();
-    const Json saved = Json::parse(read_text(folder_ / kDescription), nullptr, /*allow_exceptions=*/false);
+    const Json saved = Json::parse(read_text(folder_ / kCheckpointDescription), nullptr, /*allow_exceptions=*/false);
     if (!saved.is_object()) {
-      throw Error(fmt::format("{} is truncated or no JSON object", (folder_ / kDescription).string()));
+      throw Error(fmt::format("{} is truncated or no JSON object", (folder_ / kCheckpointDescription).string()));
     }
     const int64_t version = saved.value("version", int64_t{0});
     if (version != kCheckpointVersion) {
@@ -182,12 +191,12 @@ class CheckpointLoader {
     int64_t wanted = 0, found = 0;
     for (const OwnedRange& range : ranges_) wanted += range.size;
     if (stages < 1 || ranks % stages != 0) {
-      throw Error(
-          fmt::format("{} is damaged: {} ranks in {} stages", (folder_ / kDescription).string(), ranks, stages));
+      throw Error(fmt::format("{} is damaged: {} ranks in {} stages", (folder_ / kCheckpointDescription).string(),
+                              ranks, stages));
     }
     const int of_a_stage = ranks / stages;
     for (int i = 0; i < ranks; ++i) {
-      const std::string name = shard_name(i / of_a_stage, stages, i % of_a_stage);
+      const std::string name = checkpoint_shard_name(i / of_a_stage, stages, i % of_a_stage);
       shards_.push_back(std::make_unique<ShardReader>((folder_ / name).string()));
       for_each_overlap(*shards_.back(), [&](const OwnedRange&, int64_t, int64_t, int64_t size) { found += size; });
       for (const NamedShard& array : what_.optimizer.arrays()) {
@@ -245,6 +254,7 @@ void save_checkpoint(const CheckpointContents& what, const std::string& dir, con
                      const Json& client_state) {
   Comm& comm = what.scope.ranks;
   const CheckpointParameters table(what.context.layout, what.scope);
+  const Json buffers = buffers_of_all(what);
   const bool leads = comm.rank() == 0;
   // A name that no tag can have (check_tag): a save that is killed leaves it behind, and never a half TAG.
   const std::string unfinished = fmt::format(".{}.unfinished", tag);
@@ -263,16 +273,17 @@ void save_checkpoint(const CheckpointContents& what, const std::string& dir, con
       states.push_back(generator.get_state());
       blobs.push_back(blob_of(name, states.back()));
     }
-    const std::string name = shard_name(what.scope.stage, what.scope.stages, what.context.comm.rank());
+    const std::string name = checkpoint_shard_name(what.scope.stage, what.scope.stages, what.context.comm.rank());
     write_shard((folder / name).string(), ranges_to_save(what, table), HostArrays(what.optimizer).arrays(), blobs);
   });
   // The renames come last: until then a reader finds the old checkpoint, from then on the new one.
   on_every_rank(comm, bad_json, [&] {
     if (!leads) return;
-    write_file_atomically(folder / kDescription, description_of(what, table, client_state).dump(1) + "\n");
+    write_file_atomically(folder / kCheckpointDescription,
+                          description_of(what, table, buffers, client_state).dump(1) + "\n");
     sync_folder(folder.string());
     put_folder_in_place(dir, unfinished, tag);
-    write_file_atomically(fs::path(dir) / kLatest, tag + "\n");
+    write_file_atomically(fs::path(dir) / kLatestCheckpoint, tag + "\n");
     sync_folder(dir);
     fs::remove_all(folder);  // now it is the folder that had the tag before
   });
@@ -280,13 +291,13 @@ void save_checkpoint(const CheckpointContents& what, const std::string& dir, con
 
 Json load_checkpoint(const CheckpointContents& what, const std::string& dir, const std::string& tag) {
   const CheckpointParameters table(what.context.layout, what.scope);
-  const std::string bad_json =
-      fmt::format("the checkpoint in {} is damaged: {} lacks a value or has one of another type", dir, kDescription);
+  const std::string bad_json = fmt::format(
+      "the checkpoint in {} is damaged: {} lacks a value or has one of another type", dir, kCheckpointDescription);
   std::unique_ptr<CheckpointLoader> loader;
   on_every_rank(what.scope.ranks, bad_json, [&] {
     std::string name = tag;
     if (name.empty()) {
-      name = read_text(fs::path(dir) / kLatest);
+      name = read_text(fs::path(dir) / kLatestCheckpoint);
       name.erase(name.find_last_not_of(" \n") + 1);
     }
     check_tag(name);
@@ -299,13 +310,13 @@ Json load_checkpoint(const CheckpointContents& what, const std::string& dir, con
 
 std::string repair_latest(const std::string& dir) {
   if (has_checkpoint(dir)) return "";
-  const std::string tag = last_numbered(dir, "step", kDescription);
-  if (!tag.empty()) write_file_atomically(fs::path(dir) / kLatest, tag + "\n");
+  const std::string tag = last_numbered(dir, "step", kCheckpointDescription);
+  if (!tag.empty()) write_file_atomically(fs::path(dir) / kLatestCheckpoint, tag + "\n");
   return tag;
 }
 
 bool has_checkpoint(const std::string& dir) {
-  const fs::path latest = fs::path(dir) / kLatest;
+  const fs::path latest = fs::path(dir) / kLatestCheckpoint;
   std::error_code error;
   const bool is_there = fs::exists(latest, error);
   if (error) throw Error(DSAT_INTERNAL, fmt::format("cannot look at {}: {}", latest.string(), error.message()));

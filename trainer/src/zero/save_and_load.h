@@ -14,10 +14,12 @@
 #ifndef DSAT_TRAINER_ZERO_SAVE_AND_LOAD_H_
 #define DSAT_TRAINER_ZERO_SAVE_AND_LOAD_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "files/checkpoint_shard.h"
+#include "weights/weight_spec.h"
 #include "zero/checkpoint_parameters.h"
 #include "zero/sharded_optimizer.h"
 
@@ -30,6 +32,9 @@ struct CheckpointContents {
   // What each rank has of its own, like the buffers of its module. At another number of ranks, rank r loads those of
   // rank r modulo the old number; ranks are counted within a stage.
   std::vector<Blob> blobs;
+  // For other programs: the tensors among the blobs, and a tied parameter's further names.
+  std::vector<WeightSpec> buffers;
+  std::map<std::string, std::string> aliases;
   CheckpointScope scope;
 };
 

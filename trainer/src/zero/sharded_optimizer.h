@@ -16,6 +16,7 @@
 
 #include "layout/owned_ranges.h"
 #include "optimizer/loss_scaler.h"
+#include "zero/model_parts.h"
 #include "zero/shard_update.h"
 #include "zero/zero_context.h"
 
@@ -35,7 +36,8 @@ class ShardedOptimizer {
   // `parameters`: this rank's shard, updated in place, context.partition.shard_size() elements of context.dtype.
   // `fill_master` writes the initial values into a zeroed fp32 array of as many; called for a master copy only.
   // `squared_norm`: where the model goes beyond this group, as in a pipeline; else the group's shards are all there is.
-  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters,
+  // `groups`: by ParameterSpec::update.
+  ShardedOptimizer(const ZeroContext& context, at::Tensor parameters, std::vector<UpdateGroup> groups,
                    const std::function<void(const at::Tensor&)>& fill_master, SquaredNorm squared_norm = {});
 
   // `gradient`: of the shard, summed over ranks and micro steps and multiplied by loss_scale(); it is not changed.
@@ -43,12 +45,21 @@ class ShardedOptimizer {
   bool step(const at::Tensor& gradient);
 
   double loss_scale() const { return scaler_.scale(); }
-  double learning_rate() const;  // of the next update
+  double learning_rate() const;  // of the next update, UpdateGroup::lr_scale apart
+  // In place of the configuration's schedule, until the other one is called or given nothing.
+  void set_learning_rate(double rate);
+  void set_schedule(std::function<double(int64_t updates)> schedule);
   // The norm of the mean gradient over all ranks at the last step, before clipping. nullopt: nothing needed it, neither
   // clipping, a loss scale nor a tuning trial.
   std::optional<double> gradient_norm() const { return gradient_norm_; }
   int64_t updates() const { return updates_; }
   int64_t skipped_steps() const { return skipped_steps_; }
+
+  // After the parameters' shard was changed from outside: the master copy takes those elements that are not its own
+  // values, rounded. The others keep what rounding has dropped.
+  void adopt_parameters();
+  // And the other way: the parameters' shard from the master copy.
+  void publish_master();
 
   // What a checkpoint keeps, and takes up again: overwrite the arrays, then call restore(). The parameters' shard is
   // then as after the update; other ranks' parts of the parameters are not.
@@ -60,12 +71,22 @@ class ShardedOptimizer {
  private:
   double squares_of(const at::Tensor& gradient);
   void update_with_lamb(const ShardTensors& shard, double scale);
-  void publish_master();
-  OptimizerSettings settings_now() const;
+  OptimizerSettings settings_now(int64_t group) const;
 
   ZeroContext c_;
   SquaredNorm squared_norm_;
+  // Elements of the shard that are updated alike.
+  struct Run {
+    int64_t begin, size, group;
+  };
+  std::vector<Run> runs_of_groups() const;
+
   std::vector<OwnedRange> ranges_;
+  std::vector<UpdateGroup> groups_;
+  std::vector<int64_t> group_of_;  // by ParameterSlot::id
+  std::vector<Run> runs_;
+  std::optional<double> set_rate_;
+  std::function<double(int64_t updates)> set_schedule_;
   at::Tensor parameters_;
   at::Tensor master_;               // fp32; may be the parameters themselves
   std::vector<at::Tensor> states_;  // fp32, shard-sized

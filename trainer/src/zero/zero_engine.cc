@@ -4,13 +4,18 @@
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
+#include "autograd/backward_thread.h"
 #include "device/device_memory.h"
-#include "zero/backward_thread.h"
+#include "files/checkpoint_dir.h"
+#include "watch/heartbeat.h"
 #include "zero/gathered_parameters.h"
 #include "zero/initial_values.h"
 #include "zero/partitioned_gradients.h"
@@ -119,10 +124,20 @@ std::vector<at::Tensor> checkpoint_forms(const std::vector<UntrainedTensor>& ten
   return forms;
 }
 
+// Names and shapes of what checkpoint_forms() makes.
+std::vector<WeightSpec> specs_of(const std::vector<UntrainedTensor>& tensors) {
+  std::vector<WeightSpec> specs;
+  for (const auto& [name, tensor] : tensors) {
+    const at::ScalarType dtype = tensor.is_floating_point() ? at::kFloat : tensor.scalar_type();
+    specs.push_back({name, tensor.sizes().vec(), dtype, {}});
+  }
+  return specs;
+}
+
 std::vector<Blob> blobs_of(const std::vector<UntrainedTensor>& tensors, const std::vector<at::Tensor>& forms) {
   std::vector<Blob> blobs;
   for (size_t i = 0; i < forms.size(); ++i) {
-    blobs.push_back({fmt::format("untrained {}", tensors[i].name), forms[i].data_ptr(), forms[i].nbytes()});
+    blobs.push_back({checkpoint_buffer_name(tensors[i].name), forms[i].data_ptr(), forms[i].nbytes()});
   }
   return blobs;
 }
@@ -132,12 +147,14 @@ std::vector<Blob> blobs_of(const std::vector<UntrainedTensor>& tensors, const st
 ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& world, at::Device device, uint64_t seed,
                        SquaredNorm squared_norm)
     : settings_(settings),
+      callers_(world),
       comm_(split_whole_group(world, device)),
       layout_(layout_of(parts, comm_->size())),
       partition_(partition_of(layout_, settings.stage, comm_->rank())),
       comm_thread_(comm_, device),
       context_{settings_, layout_, partition_, *comm_, comm_thread_, device, dtype_of(settings), seed},
-      parameters_(make_parameters(context_, leaves_of(parts))) {
+      parameters_(make_parameters(context_, leaves_of(parts))),
+      edited_(layout_, parameters_->groups()) {
   for (const auto& group : parts.groups) {
     for (const ModelParameter& parameter : group) {
       if (parameter.has_values) broadcast_from_rank_0(*comm_, parameter.tensor);
@@ -151,28 +168,38 @@ ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& 
   // The model's tensors still hold their values: bind() replaces their memory, so shard and master copy come before it.
   fill_shard(parts, context_, parameters_->shard());
   optimizer_ = std::make_unique<ShardedOptimizer>(
-      context_, parameters_->shard(), [&](const at::Tensor& master) { fill_shard(parts, context_, master); },
-      std::move(squared_norm));
+      context_, parameters_->shard(), parts.update_groups,
+      [&](const at::Tensor& master) { fill_shard(parts, context_, master); }, std::move(squared_norm));
   parameters_->bind();
   parameters_->publish();
   untrained_ = parts.untrained;
+  aliases_ = parts.aliases;
   gradients_ = make_gradients(context_, *parameters_, [this](size_t group) { parameters_->group_done(group); });
+  edited_.accept();
 }
 
 void ZeroEngine::begin_step() {
+  edited_.check();
   parameters_->begin_step();
   gradients_->begin_step();
 }
 
-void ZeroEngine::backward(const at::Tensor& loss, double gradient, bool is_last) {
-  gradients_->begin_backward(is_last);
-  const BackwardOnThisThread here;  // hooks and gathering run on this thread
-  // The gradient of the loss is the loss scale, which may be larger than fp16 can hold: it starts in fp32. An overflow
-  // after that is for the loss scaler to notice.
-  const at::Tensor wide = loss.scalar_type() == at::kHalf ? loss.to(at::kFloat) : loss;
-  wide.backward(at::full(wide.sizes(), gradient * optimizer_->loss_scale(), wide.options()));
-  parameters_->check();
-  gradients_->end_backward();
+// After a pass that has failed, the next gradient is nobody's again.
+void ZeroEngine::run_backward(const at::Tensor& loss, double gradient, const std::vector<Part>& parts) {
+  for (const Part& part : parts) part.engine->gradients_->begin_backward(part.is_last);
+  try {
+    const BackwardOnThisThread here;  // hooks and gathering run on this thread
+    // The gradient of the loss is the loss scale, which may be larger than fp16 can hold: it starts in fp32. An
+    // overflow after that is for the loss scaler to notice.
+    const at::Tensor wide = loss.scalar_type() == at::kHalf ? loss.to(at::kFloat) : loss;
+    const double scale = parts.front().engine->optimizer_->loss_scale();
+    wide.backward(at::full(wide.sizes(), gradient * scale, wide.options()));
+    for (const Part& part : parts) part.engine->parameters_->check();
+  } catch (...) {
+    for (const Part& part : parts) part.engine->gradients_->abandon_backward();
+    throw;
+  }
+  for (const Part& part : parts) part.engine->gradients_->end_backward();
 }
 
 void ZeroEngine::backward_from(const at::Tensor& output, const at::Tensor& gradient) {
@@ -190,6 +217,7 @@ void ZeroEngine::sum_gradients() {
 
 // Ranks that gathered different groups have summed nonsense: that is found before the update.
 void ZeroEngine::step() {
+  edited_.check();
   parameters_->compare_uses();
   if (optimizer_->step(gradients_->shard())) parameters_->publish();
   abandon_step();  // the update is made: what is left is to drop the gradients
@@ -201,15 +229,63 @@ void ZeroEngine::abandon_step() {
   parameters_->end_step();
 }
 
+std::vector<size_t> ZeroEngine::groups_of(const Tensors& which) const {
+  std::vector<size_t> groups;
+  const auto is_in = [](const Tensors& tensors, const at::Tensor& one) {
+    return std::any_of(tensors.begin(), tensors.end(), [&](const at::Tensor& tensor) { return tensor.is_same(one); });
+  };
+  size_t found = 0;
+  for (size_t id = 0; id < parameters_->groups().size(); ++id) {
+    const Tensors& leaves = parameters_->groups()[id];
+    const auto count = static_cast<size_t>(
+        std::count_if(leaves.begin(), leaves.end(), [&](const at::Tensor& leaf) { return is_in(which, leaf); }));
+    found += count;
+    if (which.empty() || count > 0) groups.push_back(id);
+  }
+  if (found < which.size()) {
+    throw Error("edit_parameters() got a tensor that is no trained parameter of this engine, or one twice");
+  }
+  return groups;
+}
+
+// The ranks first agree, in the group of the caller: an edit on some of them alone would meet another operation of the
+// engine's own group and give it wrong data.
+void ZeroEngine::edit(const Tensors& which, const std::function<void()>& change) {
+  edited_.check();
+  const std::vector<size_t> groups = groups_of(which);
+  double hash = 1;
+  for (const size_t id : groups) hash = std::fmod(hash * 31 + static_cast<double>(id) + 1, 1e12);
+  {
+    const WaitingIn waiting("edit_parameters(), which all ranks must call");
+    const std::vector<double> bounds = max_over_ranks(callers_, {hash, -hash});
+    if (bounds[0] != -bounds[1])
+      throw Error("ranks call edit_parameters() for different parameters, or not all call it");
+  }
+  for (const size_t id : groups) parameters_->hold(id);
+  {
+    const c10::AutoGradMode no_graph(false);
+    change();
+    for (const size_t id : groups) parameters_->take(id);
+  }
+  edited_.check(groups);  // what was not held must be as it was
+  optimizer_->adopt_parameters();
+  edited_.accept();
+}
+
+CheckpointContents ZeroEngine::contents(const std::vector<at::Tensor>& forms, const CheckpointScope& scope) {
+  return {context_, *optimizer_, blobs_of(untrained_, forms), specs_of(untrained_), aliases_, scope};
+}
+
 void ZeroEngine::save(const std::string& dir, const std::string& tag, const Json& client_state,
                       const CheckpointScope& scope) {
+  edited_.check();
   const std::vector<at::Tensor> forms = checkpoint_forms(untrained_);
-  save_checkpoint({context_, *optimizer_, blobs_of(untrained_, forms), scope}, dir, tag, client_state);
+  save_checkpoint(contents(forms, scope), dir, tag, client_state);
 }
 
 Json ZeroEngine::load(const std::string& dir, const std::string& tag, const CheckpointScope& scope) {
   const std::vector<at::Tensor> forms = checkpoint_forms(untrained_);
-  const Json client_state = load_checkpoint({context_, *optimizer_, blobs_of(untrained_, forms), scope}, dir, tag);
+  const Json client_state = load_checkpoint(contents(forms, scope), dir, tag);
   for (size_t i = 0; i < forms.size(); ++i) untrained_[i].tensor.detach().copy_(forms[i]);
   parameters_->publish();
   return client_state;

@@ -26,6 +26,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dsat/trainer/world.h"
 
@@ -38,6 +39,17 @@ struct Module;
 
 namespace dsat::trainer {
 
+// Parameters that are updated otherwise than the rest, as an optimizer's parameter group.
+struct ParameterGroup {
+  std::vector<at::Tensor> parameters;
+  std::optional<double> weight_decay;  // none: the optimizer's
+  double lr_scale = 1;                 // times the scheduled rate
+};
+
+// Those with one dimension or none, biases and the weights of norms: {biases_and_norms(net->parameters()), 0.0} keeps
+// the weight decay off them.
+std::vector<at::Tensor> biases_and_norms(const std::vector<at::Tensor>& parameters);
+
 // The parts of a model that the engine needs, from a torch::nn::Module (at stage 3 the own parameters of each submodule
 // are gathered together) or a torch::jit::Module.
 struct ModelParts;
@@ -46,6 +58,8 @@ class TuningRun;
 class ZeroEngine;
 std::shared_ptr<ModelParts> parts_of(torch::nn::Module& module);
 std::shared_ptr<ModelParts> parts_of(torch::jit::Module& module);
+// Throws for a tensor that is no trained parameter of the model, or is in two groups.
+std::shared_ptr<ModelParts> with_groups(std::shared_ptr<ModelParts> parts, const std::vector<ParameterGroup>& groups);
 
 // The part of an engine that does not depend on the type of the model.
 class ModelEngine {
@@ -55,7 +69,8 @@ class ModelEngine {
   ModelEngine& operator=(const ModelEngine&) = delete;
 
   // `loss`: the mean of one micro batch, a scalar, which is scaled by 1 / gradient_accumulation_steps. At the boundary
-  // the gradients are summed over the ranks.
+  // the gradients are summed over the ranks. Only this engine's parameters get gradients: those of another engine that
+  // the loss depends on keep what they have. For one loss that trains several engines there is backward() below.
   void backward(const at::Tensor& loss);
   // Ends a micro step. At the boundary it updates the parameters and drops the gradients.
   void step();
@@ -68,6 +83,21 @@ class ModelEngine {
   // Sets the module's mode, as torch::nn::Module::train. A forward in evaluation mode starts no micro step.
   void train(bool on = true);
   void eval() { train(false); }
+
+  // Changes parameters by hand; collective, between optimizer steps. While `change` runs, without a graph, the tensors
+  // in `which` (none: all of them) are whole at every stage. Afterwards rank 0's values are those of every rank and of
+  // the master copy; the optimizer's states stay. A change outside of this is refused at the next call, by name.
+  void edit_parameters(const std::function<void()>& change, const std::vector<at::Tensor>& which = {});
+
+  // The weights in fp32 (those of the master copy) with all their names, for other programs; collective, between
+  // optimizer steps, and not for pipelines. Buffers are rank 0's, and one line reports where other ranks have others.
+  // Rank 0 gets the tensors, on the host; the other ranks get none.
+  std::vector<std::pair<std::string, at::Tensor>> full_state_dict();
+  // The same as a file, OUT.pt for torch.load or OUT.safetensors, with one tensor at a time in memory.
+  void save_weights(const std::string& out);
+  // From such a file, or from torch.save(model.state_dict(), FILE); the optimizer's states stay. A tensor that is
+  // missing or of another shape is refused; one that the model does not have is named in a warning.
+  void load_weights(const std::string& file);
 
   // Checkpoints, between optimizer steps; collective. Every rank saves its share in DIR/TAG, which appears atomically,
   // and DIR/latest names it. A checkpoint loads with any number of ranks, any ZeRO stage and any number of pipeline
@@ -82,8 +112,13 @@ class ModelEngine {
   int64_t global_steps() const;                    // optimizer steps done
   int64_t micro_steps() const;                     // micro steps done
   int64_t skipped_steps() const;                   // optimizer steps skipped because gradients overflowed
-  double get_lr() const;                           // of the next update
+  double get_lr() const;                           // of the next update, lr_scale apart
   double loss_scale() const;                       // 1 without fp16
+  // Of all updates from the next one on, in place of the schedule; a checkpoint keeps it. The same on all ranks.
+  void set_lr(double lr);
+  // A schedule of the program's own: the rate of the update that follows `updates` others. A checkpoint does not keep
+  // it. It counts until set_lr(); an empty function brings the configuration's schedule back.
+  void set_lr_schedule(std::function<double(int64_t updates)> schedule);
   // The norm of the mean gradient at the last step, before clipping; nullopt unless clipping, a loss scale or a tuning
   // trial needed it.
   std::optional<double> get_global_grad_norm() const;
@@ -104,17 +139,24 @@ class ModelEngine {
   void count_whole_step();
   void begin_forward();
   void end_forward();
+  // In a catch block of forward: throws on, with the layer that LibTorch's text does not name.
+  [[noreturn]] void forward_failed();
 
  private:
+  friend void backward(const at::Tensor& loss, const std::vector<ModelEngine*>& engines);
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
 
+// One backward pass for several engines on one loss, as engine->backward(loss) is for one. They must have the same
+// gradient_accumulation_steps and loss scale.
+void backward(const at::Tensor& loss, const std::vector<ModelEngine*>& engines);
+
 template <class M>
 class Engine : public ModelEngine {
  public:
-  Engine(std::shared_ptr<M> module, World& world, const Json& config)
-      : ModelEngine(world, config, parts_of(*module)), module_(std::move(module)) {}
+  Engine(std::shared_ptr<M> module, World& world, const Json& config, const std::vector<ParameterGroup>& groups = {})
+      : ModelEngine(world, config, with_groups(parts_of(*module), groups)), module_(std::move(module)) {}
 
   M& module() { return *module_; }
 
@@ -122,9 +164,13 @@ class Engine : public ModelEngine {
   template <class... A>
   auto forward(A&&... arguments) {
     begin_forward();
-    auto output = module_->forward(std::forward<A>(arguments)...);
-    end_forward();
-    return output;
+    try {
+      auto output = module_->forward(std::forward<A>(arguments)...);
+      end_forward();
+      return output;
+    } catch (...) {
+      forward_failed();
+    }
   }
 
  private:
@@ -133,8 +179,9 @@ class Engine : public ModelEngine {
 
 // Collective. `config`: a DeepSpeed configuration. Errors: dsat::Error that names the key.
 template <class M>
-std::unique_ptr<Engine<M>> initialize(std::shared_ptr<M> model, World& world, const Json& config) {
-  return std::make_unique<Engine<M>>(std::move(model), world, config);
+std::unique_ptr<Engine<M>> initialize(std::shared_ptr<M> model, World& world, const Json& config,
+                                      const std::vector<ParameterGroup>& groups = {}) {
+  return std::make_unique<Engine<M>>(std::move(model), world, config, groups);
 }
 
 }  // namespace dsat::trainer

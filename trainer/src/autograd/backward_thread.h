@@ -3,8 +3,8 @@
 // The gradient hooks of this room and the watch over storages are not made for two threads at once. Ownership: the
 // setting is LibTorch's, kept per thread and restored at the end. Threading: made and ended on the compute thread.
 // Errors: none.
-#ifndef DSAT_TRAINER_ZERO_BACKWARD_THREAD_H_
-#define DSAT_TRAINER_ZERO_BACKWARD_THREAD_H_
+#ifndef DSAT_TRAINER_AUTOGRAD_BACKWARD_THREAD_H_
+#define DSAT_TRAINER_AUTOGRAD_BACKWARD_THREAD_H_
 
 #include <c10/core/AutogradState.h>
 
@@ -32,4 +32,4 @@ class BackwardOnThisThread {
 
 }  // namespace dsat::trainer
 
-#endif  // DSAT_TRAINER_ZERO_BACKWARD_THREAD_H_
+#endif  // DSAT_TRAINER_AUTOGRAD_BACKWARD_THREAD_H_

@@ -1,6 +1,6 @@
 // One global callback looks up every tensor among an operation's inputs in a table of watched storages. It is there
 // only while something is watched, because it costs a little in every operation.
-#include "zero/storage_use.h"
+#include "autograd/storage_use.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/record_function.h>

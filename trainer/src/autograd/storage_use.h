@@ -6,8 +6,8 @@
 // Threading: calls come on the thread that runs the operation, in this trainer the compute thread; watches are made and
 // ended while no operation runs. Errors: a listener must not throw, because LibTorch would swallow the exception and
 // run the kernel all the same.
-#ifndef DSAT_TRAINER_ZERO_STORAGE_USE_H_
-#define DSAT_TRAINER_ZERO_STORAGE_USE_H_
+#ifndef DSAT_TRAINER_AUTOGRAD_STORAGE_USE_H_
+#define DSAT_TRAINER_AUTOGRAD_STORAGE_USE_H_
 
 #include <c10/core/Storage.h>
 
@@ -38,4 +38,4 @@ class StorageUseWatch {
 
 }  // namespace dsat::trainer
 
-#endif  // DSAT_TRAINER_ZERO_STORAGE_USE_H_
+#endif  // DSAT_TRAINER_AUTOGRAD_STORAGE_USE_H_
