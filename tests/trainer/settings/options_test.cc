@@ -113,7 +113,7 @@ TEST(OptionsTest, ATorchScriptModuleStandsInForAModel) {
               HasSubstr("choose one model"));
   EXPECT_THAT(refusal_of({"--torchscript", "m.pt", "--input-spec", "what"}), HasSubstr("--input-spec what"));
   EXPECT_THAT(refusal_of({"--torchscript=", "--deepspeed_config", "a"}), HasSubstr("--torchscript"));
-  EXPECT_THAT(refusal_of({"--loss", "hinge"}), HasSubstr("mean or cross-entropy"));
+  EXPECT_THAT(refusal_of({"--loss", "hinge"}), HasSubstr("mean, cross-entropy or mse"));
 }
 
 TEST(OptionsTest, ShapesMustSuitTheModel) {

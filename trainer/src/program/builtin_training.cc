@@ -66,10 +66,7 @@ class DataParallelTraining : public Training {
     }
     return sum / static_cast<double>(settings_.batch.accumulation);
   }
-  int64_t num_params() const override { return engine_->num_params(); }
-  int64_t global_steps() const override { return engine_->global_steps(); }
-  void save(const std::string& dir, const std::string& tag) override { engine_->save_checkpoint(dir, tag); }
-  void load(const std::string& dir) override { engine_->load_checkpoint(dir); }
+  ModelEngine& engine() override { return *engine_; }
 
  private:
   double forward_and_backward() {
@@ -102,10 +99,7 @@ class PipelineTraining : public Training {
       return Tensors{batch.input, batch.target};
     });
   }
-  int64_t num_params() const override { return engine_.num_params(); }
-  int64_t global_steps() const override { return engine_.global_steps(); }
-  void save(const std::string& dir, const std::string& tag) override { engine_.save_checkpoint(dir, tag); }
-  void load(const std::string& dir) override { engine_.load_checkpoint(dir); }
+  ModelEngine& engine() override { return engine_; }
 
  private:
   const Settings& settings_;
@@ -130,6 +124,7 @@ class Run {
         checkpoint_dir_(settings_.tuning.enabled ? "" : options.checkpoint_dir) {
     if (world.rank() == 0 && !checkpoint_dir_.empty()) require_writable("--checkpoint-dir", checkpoint_dir_);
     training_ = make_training(options, settings_, world);
+    if (!options.weights.empty()) training_->engine().load_weights(options.weights);
   }
 
   void train();
@@ -165,8 +160,8 @@ void Run::print_end(double time_us) {
   const int stages = settings_.pipeline.stages;
   const std::string cut = stages > 1 ? fmt::format(" in {} stages", stages) : "";
   std::printf("%lld parameters%s, %.1f samples/s, peak memory %s per rank\n",
-              static_cast<long long>(training_->num_params()), cut.c_str(), time_us > 0 ? samples * 1e6 / time_us : 0,
-              format_size(peak).c_str());
+              static_cast<long long>(training_->engine().num_params()), cut.c_str(),
+              time_us > 0 ? samples * 1e6 / time_us : 0, format_size(peak).c_str());
 }
 
 // A tuning trial is ended by the engine.
@@ -182,15 +177,15 @@ void Run::resume() {
   }
   world_.comm().barrier();
   if (!has_checkpoint(checkpoint_dir_)) return;
-  training_->load(checkpoint_dir_);
-  first_step_ = training_->global_steps();
+  training_->engine().load_checkpoint(checkpoint_dir_);
+  first_step_ = training_->engine().global_steps();
 }
 
 void Run::save_if_due() {
   if (checkpoint_dir_.empty()) return;
-  const int64_t done = training_->global_steps();
+  const int64_t done = training_->engine().global_steps();
   const bool due = done == steps() || (options_.checkpoint_every > 0 && done % options_.checkpoint_every == 0);
-  if (due) training_->save(checkpoint_dir_, fmt::format("step{}", done));
+  if (due) training_->engine().save_checkpoint(checkpoint_dir_, fmt::format("step{}", done));
 }
 
 // A checkpoint that has all the steps.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "dsat/trainer/engine.h"
 #include "dsat/trainer/world.h"
 #include "settings/options.h"
 
@@ -20,11 +21,7 @@ class Training {
   virtual ~Training() = default;
   // The mean loss over its micro steps and the ranks, or over this rank's alone.
   virtual double optimizer_step() = 0;
-  virtual int64_t num_params() const = 0;
-  virtual int64_t global_steps() const = 0;
-  // A checkpoint of the engine; load() takes the newest of the folder.
-  virtual void save(const std::string& dir, const std::string& tag) = 0;
-  virtual void load(const std::string& dir) = 0;
+  virtual ModelEngine& engine() = 0;
 };
 
 // All ranks call it; rank 0 prints losses to stdout.

@@ -11,6 +11,7 @@
 
 #include "dsat/error.h"
 #include "program/builtin_training.h"
+#include "program/export_command.h"
 #include "settings/options.h"
 #include "settings/trial_options.h"
 #include "trial/controller.h"
@@ -59,10 +60,14 @@ Job model_job(const std::vector<std::string>& args) {
 int dsat_trial(const std::vector<std::string>& args) {
   Job job;
   try {
+    if (!args.empty() && args.front() == "export") {
+      export_command({args.begin() + 1, args.end()});
+      return 0;
+    }
     job = names_trial(args) ? trial_job(args) : model_job(args);
   } catch (const Error& error) {
     std::fprintf(stderr, "dsat-trial: %s\n", error.what());
-    return 2;
+    return error.code() == DSAT_INTERNAL ? 1 : 2;
   }
   if (job.body) run(job.world, job.body);
   return 0;

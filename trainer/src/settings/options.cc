@@ -53,13 +53,16 @@ OptionSet model_option_set() {
   }
   add_options(set, "A built-in model, on random data", std::move(shape));
   add_options(set, "A model of your own",
-              {Option::path("torchscript", "FILE", "train this TorchScript module instead, on random inputs"),
+              {Option::path("torchscript", "FILE", "train this TorchScript module instead"),
                Option::text("input-spec", "LIST",
                             "its inputs: one entry an input, of one sample: float:3x32x32 or int<512>:64, separated by "
                             "commas"),
-               Option::choice("loss", {"mean", "cross-entropy"},
-                              "of its output: the mean, or against random classes in the last dimension; default: the "
-                              "output itself where it has no dimensions, else cross-entropy")});
+               Option::path("data", "FILE",
+                            "train on these instead: torch.save((inputs, ..., targets), FILE), samples in dimension 0"),
+               Option::choice("loss", {"mean", "cross-entropy", "mse"},
+                              "of its output: the mean, against classes in the last dimension, or the mean square "
+                              "error; default: with --data by the targets' type, else the output itself where it has "
+                              "no dimensions, else cross-entropy")});
   add_options(
       set, "The training",
       {Option::integer("steps", "optimizer steps; default in a tuning trial: what the trial needs")
@@ -68,6 +71,8 @@ OptionSet model_option_set() {
        Option::toggle("activation-checkpointing",
                       "keep a few activations only and recompute the others in backward; how many: "
                       "activation_checkpointing.number_checkpoints, else the square root of the layers"),
+       Option::path("weights", "FILE",
+                    "start from these weights: safetensors, or torch.save(model.state_dict(), FILE)"),
        Option::path("checkpoint-dir", "DIR", "save checkpoints there, and go on from the latest one there"),
        Option::integer("checkpoint-every", "after every N optimizer steps; default: after the last one only").from(1),
        Option::toggle("help", "this text").also("-h")});
@@ -96,9 +101,11 @@ Options read_options(const Values& values, WorldOptions world) {
   options.torchscript = values.text("torchscript").value_or("");
   options.input_spec = values.text("input-spec").value_or("");
   if (values.given("input-spec")) parse_input_spec(options.input_spec);
+  options.data = values.text("data").value_or("");
   options.loss = values.text("loss").value_or("");
   options.steps = values.integer("steps");
   options.activation_checkpointing = values.given("activation-checkpointing");
+  options.weights = values.text("weights").value_or("");
   options.checkpoint_dir = values.text("checkpoint-dir").value_or("");
   options.checkpoint_every = values.integer("checkpoint-every").value_or(0);
   options.help = values.given("help");
@@ -107,9 +114,9 @@ Options read_options(const Values& values, WorldOptions world) {
 
 void check_torchscript(const Values& values, const Options& options) {
   if (options.torchscript.empty()) {
-    const char* const alone = !options.input_spec.empty() ? "input-spec" : !options.loss.empty() ? "loss" : nullptr;
-    if (alone != nullptr) {
-      throw Error(fmt::format("--{} has a meaning only with --torchscript; leave it out", alone));
+    for (const char* const alone : {"input-spec", "data", "loss"}) {
+      if (values.given(alone))
+        throw Error(fmt::format("--{} has a meaning only with --torchscript; leave it out", alone));
     }
     return;
   }
@@ -118,9 +125,13 @@ void check_torchscript(const Values& values, const Options& options) {
   };
   refuse_second_model("model");
   for (const ShapeOption& option : kShape) refuse_second_model(option.name);
-  if (options.input_spec.empty()) {
-    throw Error("--torchscript needs --input-spec, like float:3x32x32,int<512>:64");
+  if (options.input_spec.empty() && options.data.empty()) {
+    throw Error("--torchscript needs --input-spec, like float:3x32x32,int<512>:64, or --data FILE");
   }
+  if (!options.input_spec.empty() && !options.data.empty()) {
+    throw Error("--input-spec and --data: choose random inputs or your own");
+  }
+  if (options.loss == "mse" && options.data.empty()) throw Error("--loss mse needs targets: add --data FILE");
 }
 
 void check(const Values& values, const Options& options) {
@@ -165,8 +176,9 @@ Options parse_options(const std::vector<std::string>& args) {
 std::string options_help() {
   constexpr unsigned kColumns = 100;
   return fmt::format(
-      "usage: dsat-trial [options] --deepspeed_config FILE\n\n"
-      "Trains a model on random data as a DeepSpeed configuration says: real ZeRO stages over CPU processes.\n"
+      "usage: dsat-trial [options] --deepspeed_config FILE\n"
+      "       dsat-trial export CHECKPOINT OUT.pt|OUT.safetensors\n\n"
+      "Trains a model as a DeepSpeed configuration says: real ZeRO stages over CPU processes.\n"
       "dsat-trial --trial LIB.so --help has the options for a trial of your own.\n\n"
       "{}"
       "Exit status: 0 done; 1 out of memory or failed; 2 wrong usage or configuration. docs/trainer.md has the rest.\n",

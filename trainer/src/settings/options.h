@@ -30,9 +30,11 @@ struct Options : WorldOptions {
   ModelOptions model;
   std::string torchscript;  // a file; empty: one of the built-in models
   std::string input_spec;   // of the TorchScript module
-  std::string loss;  // "mean", "cross-entropy"; empty: the output itself where it has no dimensions, else the latter
+  std::string data;         // a file with its inputs and targets; empty: random ones by input_spec
+  std::string loss;         // "mean", "cross-entropy", "mse"; empty: by the output's shape, or the target's type
   std::optional<int64_t> steps;
   bool activation_checkpointing = false;  // recompute activations in backward
+  std::string weights;                    // a file with the initial weights; empty: random ones
   std::string checkpoint_dir;             // empty: none are saved
   int64_t checkpoint_every = 0;           // optimizer steps; 0: only after the last
   bool help = false;

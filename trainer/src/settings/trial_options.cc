@@ -26,6 +26,8 @@ OptionSet trial_option_set() {
        Option::integer("epochs", "how long to train, in passes over the data").from(1).by_default(1),
        Option::integer("validate-every", "optimizer steps between validations").from(1).by_default("an epoch"),
        Option::integer("report-every", "optimizer steps between reports").from(1).by_default(1),
+       Option::path("weights", "FILE",
+                    "start from these weights: safetensors, or torch.save(model.state_dict(), FILE); for one engine"),
        Option::path("checkpoints", "DIR", "where to keep the newest checkpoint, and to go on from it"),
        Option::integer("checkpoint-every", "optimizer steps between checkpoints").from(1).by_default("at the end only"),
        Option::path("metrics", "FILE", "reported metrics as lines of JSON"),
@@ -62,6 +64,7 @@ TrialOptions parse_trial_options(const std::vector<std::string>& arguments) {
   options.validate_every = values.integer("validate-every").value_or(options.validate_every);
   options.report_every = values.integer("report-every").value_or(options.report_every);
   options.checkpoint_every = values.integer("checkpoint-every").value_or(options.checkpoint_every);
+  options.weights = values.text("weights").value_or("");
   options.checkpoints = values.text("checkpoints").value_or("");
   options.metrics = values.text("metrics").value_or("");
   options.tensorboard = values.text("tensorboard").value_or("");

@@ -20,6 +20,7 @@ struct TrialOptions {
   int64_t validate_every = 0;            // optimizer steps; 0: at the end of each epoch
   int64_t report_every = 1;              // optimizer steps
   int64_t checkpoint_every = 0;          // optimizer steps; 0: at the end
+  std::string weights;                   // a file with the engine's initial weights; empty: none
   std::string checkpoints;               // a folder; empty: no checkpoints
   std::string metrics;                   // a file; empty: none
   std::string tensorboard;               // a folder; empty: the context's default

@@ -67,6 +67,7 @@ class Controller {
     at::manual_seed(world.seed());  // every rank's model starts from the same values
     trial_ = library.make(*context_);
     check_engines();
+    load_weights();
     unit_ = context_->mpu();
     at::manual_seed(world.seed());  // data sets that are drawn are alike, too
     build_data();
@@ -82,6 +83,7 @@ class Controller {
 
  private:
   void check_engines() const;
+  void load_weights();
   void build_data();
   int64_t last_batch() const;
   void start();
@@ -130,6 +132,14 @@ void Controller::check_engines() const {
         "the trial's engine is a pipeline, whose train_batch() trains a whole optimizer step: call "
         "disable_auto_grad_accumulation() in the trial's constructor");
   }
+}
+
+void Controller::load_weights() {
+  if (options_.weights.empty()) return;
+  if (state_.engines.size() > 1) {
+    throw Error("--weights is for a trial with one engine: call load_weights() of each in the trial's constructor");
+  }
+  state_.engines.front()->load_weights(options_.weights);
 }
 
 void Controller::build_data() {
