@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""The built-in model of dsat-trial, `--model gpt`, as one writes it in PyTorch: eager, AdamW, DistributedDataParallel.
+"""The built-in model of dsat-trial, `--model gpt`, as one writes it in PyTorch: eager, AdamW, DistributedDataParallel,
+with ZeroRedundancyOptimizer if asked for.
 
 Initial values and batches are those of dsat-trial, number by number, so that losses can be compared as well as times.
 Prints one JSON object: {"losses": [...], "step_ms": [...]}. Ranks: RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT.
@@ -14,6 +15,7 @@ import numpy
 import torch
 import torch.distributed
 from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn import functional
 
 GOLDEN = numpy.uint64(0x9E3779B97F4A7C15)
@@ -100,13 +102,19 @@ def batch(o, number):
 def train(o, rank, world_size):
     model = Gpt(o)
     initialise(model, o)
-    trained = nn.parallel.DistributedDataParallel(model) if world_size > 1 else model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0)
+    trained = model
+    if world_size > 1:
+        trained = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
+    settings = {"lr": 1e-3, "weight_decay": 0}
+    if o.zero_redundancy:
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, **settings)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), **settings)
     losses, step_ms = [], []
     for step in range(o.steps):
         tokens, target = batch(o, step * world_size + rank)
         start = time.perf_counter()
-        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=True)
         loss = functional.cross_entropy(trained(tokens).view(-1, o.vocab), target)
         loss.backward()
         optimizer.step()
@@ -120,6 +128,7 @@ def main():
     defaults = dict(layers=4, hidden=128, heads=4, seq=64, vocab=512, micro_batch=8, steps=20, seed=42)
     for name, value in defaults.items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
+    parser.add_argument("--zero-redundancy", action="store_true")
     o = parser.parse_args()
     torch.set_num_threads(1)
     rank, world_size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))

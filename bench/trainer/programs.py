@@ -16,6 +16,8 @@ PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch is for
 WARM_UP = 5  # steps: caches fill, memory is taken for the first time
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+# What dsat-trial tells glibc by itself: memory that was freed is kept for the next step.
+KEEP_MEMORY = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(2**62)}
 
 
 class Failed(Exception):
@@ -23,7 +25,7 @@ class Failed(Exception):
 
 
 def environment(**more):
-    return {**os.environ, **ONE_THREAD, **more}
+    return {**os.environ, **ONE_THREAD, **KEEP_MEMORY, **more}
 
 
 def output_of(command, env):

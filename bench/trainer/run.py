@@ -1,7 +1,8 @@
 #!/usr/bin/python3
-"""Measures dsat-trial: speed beside PyTorch, correctness of every combination, overlap on a slow link, memory.
+"""Measures dsat-trial: speed beside PyTorch, correctness of every combination, overlap on a slow link, memory, resident
+memory, bytes on the wire, the largest model under a cap.
 
-    bench/trainer/run.py [speed] [correctness] [overlap] [memory]     all of them without an argument
+    bench/trainer/run.py [speed] [correctness] [overlap] [memory] [resident] [volume] [largest]     without one: all
 
 Ends with status 1 if a limit is missed.
 """
@@ -10,12 +11,16 @@ import pathlib
 import sys
 
 import correctness
+import largest
 import memory
 import overlap
+import resident
 import speed
+import volume
 from programs import DsatTrial
 
-PARTS = {"speed": speed, "correctness": correctness, "overlap": overlap, "memory": memory}
+PARTS = {"speed": speed, "correctness": correctness, "overlap": overlap, "memory": memory, "resident": resident,
+         "volume": volume, "largest": largest}
 
 
 def main():
@@ -26,6 +31,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=15, help="interleaved rounds of speed and overlap")
     parser.add_argument("--steps", type=int, default=40, help="optimizer steps of one run")
     parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--large", action="store_true", help="speed of a model of 22 million parameters, too")
     parser.add_argument("--micro-batch", type=int, default=8)
     parser.add_argument("--models", nargs="+", choices=correctness.MODELS, default=[*correctness.MODELS],
                         help="of correctness")
