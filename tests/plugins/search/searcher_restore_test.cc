@@ -88,7 +88,8 @@ TEST_P(SearcherRestore, SavingChangesNothing) {
 TEST_P(SearcherRestore, ADamagedStateIsAnError) {
   const Surface surface;
   const Study study = make_study(surface, small_space({1}));
-  const dsat_factory& factory = factory_of(GetParam());
+  const std::string name = GetParam();
+  const dsat_factory& factory = factory_of(name);
   for (const std::string damaged : {"", "{", "{}", "[]", "{\"lineages\": 3}"}) {
     auto bench = this->bench(surface, study);
     dsat_strategy* strategy = nullptr;

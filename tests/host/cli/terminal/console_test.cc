@@ -38,7 +38,7 @@ TEST(Console, UnderJsonStandardOutputHoldsTheObjectOnly) {
 TEST(Console, BytesThatAreNoUtf8DoNotCostTheObject) {
   Captured captured;
   captured.console.print_json(Json{{"note", "caf\xe9"}});
-  EXPECT_NO_THROW(Json::parse(captured.out()));
+  EXPECT_TRUE(Json::accept(captured.out()));
 }
 
 TEST(Console, AFullStandardOutputIsAFailureInTheEnd) {
