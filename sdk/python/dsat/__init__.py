@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._searcher import Exit, Option, Result, Searcher, Space
     from ._study import Study, tune
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 
 _LATER = {"Study": "_study", "tune": "_study", "Exit": "_searcher", "Option": "_searcher", "Result": "_searcher",

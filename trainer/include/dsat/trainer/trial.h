@@ -58,7 +58,7 @@ class Trial {
 };
 
 // The versions that a trial's library and dsat-trial must share.
-#define DSAT_TRAINER_VERSION "0.1.0"
+#define DSAT_TRAINER_VERSION "1.0.0"
 struct TrialVersions {
   const char* dsat = DSAT_TRAINER_VERSION;
   const char* libtorch = TORCH_VERSION;
