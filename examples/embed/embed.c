@@ -11,7 +11,7 @@ typedef struct {
 
 static void on_event(void* data, const char* event) {
   progress* self = data;
-  if (strstr(event, "\"event\":\"ended\"") == NULL) return;
+  if (self->left == 0 || strstr(event, "\"event\":\"ended\"") == NULL) return;
   printf("a trial has ended, %d are left\n", --self->left);
   if (self->left == 0) dsat_tuning_stop(self->tuning);
 }
