@@ -126,6 +126,18 @@ std::optional<RankEnd> first_rank_end(const std::vector<std::string>& lines) {
   return std::nullopt;
 }
 
+// torchrun makes a store of its own beside the script's, and only a file keeps it from TCP.
+std::string without_libuv(const std::vector<std::string>& lines) {
+  const auto any_has = [&](std::string_view text) {
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return contains(line, text); });
+  };
+  if (!any_has("use_libuv was requested but PyTorch was buil")) return "";
+  return any_has("/torch/distributed/elastic/rendezvous/")
+             ? "this torch has no libuv, which torchrun wants: put USE_LIBUV=0 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in "
+               "front of it, and give it --rdzv-backend c10d --rdzv-conf store_type=file"
+             : "this torch has no libuv: put USE_LIBUV=0 in front of the command";
+}
+
 std::string not_injected(const std::vector<std::string>& lines) {
   const std::string name = "dsat: ", mark = name + "the configuration was not injected: ";
   for (const std::string& line : lines) {

@@ -26,6 +26,9 @@ struct RankEnd {
 // Returns the end of the rank that failed first, as torchrun, deepspeed or accelerate report it; nullopt: none does.
 std::optional<RankEnd> first_rank_end(const std::vector<std::string>& lines);
 
+// The remedy if a script or torchrun wants libuv of a torch that is built without it; empty: neither does.
+std::string without_libuv(const std::vector<std::string>& lines);
+
 // Returns why the hook left the script's own configuration (host/probe/dsat_inject.py), or "" if it did not.
 std::string not_injected(const std::vector<std::string>& lines);
 

@@ -81,5 +81,17 @@ TEST_F(Classify, AKillThatALauncherReportsIsAKill) {
   EXPECT_FALSE(end().infrastructure);
 }
 
+// As torch 2.6 of Debian 13 says it.
+TEST_F(Classify, ATorchWithoutLibuvIsNamedWithItsRemedy) {
+  const std::string message = "RuntimeError: use_libuv was requested but PyTorch was build without libuv support\n";
+  const std::string folder = "  File \"/usr/lib/python3/dist-packages/torch/distributed/";
+  stderr_is("Traceback (most recent call last):\n  File \"t.py\", line 9, in <module>\n" + folder +
+            "rendezvous.py\", line 278, in _env_rendezvous_handler\n" + message);
+  EXPECT_EQ(end().reason, "this torch has no libuv: put USE_LIBUV=0 in front of the command (exit status 1)");
+  stderr_is("Traceback (most recent call last):\n  File \"/usr/bin/torchrun\", line 8, in <module>\n" + folder +
+            "elastic/rendezvous/static_tcp_rendezvous.py\", line 67, in next_rendezvous\n" + message);
+  EXPECT_THAT(end().reason, AllOf(HasSubstr("which torchrun wants"), HasSubstr("--rdzv-conf store_type=file")));
+}
+
 }  // namespace
 }  // namespace dsat::host
