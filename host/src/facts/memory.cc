@@ -21,7 +21,8 @@ MemoryEstimates::MemoryEstimates(const MemoryKnowledge& knowledge, const std::ve
     for (const Trial& trial : trials) {
       const TrialRecord& record = trial.record;
       const bool fitted = record.outcome == Outcome::completed;
-      if ((!fitted && record.outcome != Outcome::out_of_memory) || trial.model_info || record.duplicate_of) continue;
+      const bool ran_out = record.outcome == Outcome::out_of_memory && !trial.lacked_host_memory();
+      if ((!fitted && !ran_out) || trial.model_info || record.duplicate_of) continue;
       cost::Observation seen{setup_of(record.config), !fitted, {}};
       if (fitted && record.peak_bytes) seen.peak_bytes = static_cast<double>(*record.peak_bytes);
       observations.push_back(seen);

@@ -57,6 +57,7 @@ Json end_to_json(const Trial& trial) {
           {"reason", record.reason},
           {"last_line", end.last_line},
           {"ran_short", end.ran_short},
+          {"of_host", end.of_host},
           {"from_checkpoint", end.from_checkpoint},
           {"deviation", end.deviation ? to_json(*end.deviation) : Json()},
           {"inputs", end.inputs},
@@ -92,6 +93,7 @@ void read_end(const Json& json, Trial& trial) {
   EndDetails& end = trial.end.emplace();
   end.last_line = json.at("last_line").get<std::string>();
   end.ran_short = json.value("ran_short", false);  // an older journal has none
+  end.of_host = json.value("of_host", false);      // nor that
   end.from_checkpoint = json.at("from_checkpoint").get<bool>();
   const Json deviation = json.value("deviation", Json());  // journals of earlier versions have none, and no inputs
   if (!deviation.is_null()) {

@@ -49,6 +49,9 @@ struct Trial {
   // Whether it takes a place in the queue and counts against the trial limit; duplicates and refused configurations do
   // not.
   bool costs_a_run() const { return !record.duplicate_of && record.outcome != Outcome::invalid_config; }
+  // Did the machine's memory run out, and not a device's? Then nothing is known of what fits a device: more ranks take
+  // more of the machine.
+  bool lacked_host_memory() const { return record.outcome == Outcome::out_of_memory && end && end->of_host; }
   // Whether its result answers later requests of the same configuration; a stopped or lost trial measured nothing.
   bool can_answer() const {
     return costs_a_run() && record.outcome != Outcome::stopped && record.outcome != Outcome::lost;

@@ -262,6 +262,9 @@ void explain(const Seen& seen, const std::string& invalid, TrialEnd& end) {
   } else {
     end.reason = why_failed(seen, invalid, end);
   }
+  // The kernel and schedulers count the machine's memory only.
+  const bool is_devices = seen.shortage.memory == LineMeaning::device_memory;
+  end.of_host = end.outcome == Outcome::out_of_memory && !is_devices && !facts.on_processors;
 }
 
 // Reads the trial's result; nullopt: there is none. Throws Error: it is not valid. Without a result file, the report of

@@ -56,13 +56,14 @@ struct EndDetails {
   std::optional<int64_t> world_size;
   // Versions of DeepSpeed, torch and the accelerator's driver, if the memory probe saw them.
   std::string engine_version, torch_version, driver_version;
-  bool ran_short = false;                     // completed, but printed that memory ran out
-  bool from_checkpoint = false;               // failed because it resumed from a checkpoint
-  std::optional<Deviation> deviation;         // failed because it did not run its configuration; it would fail again
-  std::string inputs;                         // shapes that DeepSpeed's engine was fed, if they show its batch
-  std::string checkpoint_outside;             // folder outside the trial's, with its checkpoint; empty: none
-  int engines = 0;                            // engines that DeepSpeed made in rank 0; 0: unknown
-  uint64_t step = 0;                          // last profiled step
+  bool ran_short = false;              // completed, but printed that memory ran out
+  bool of_host = false;                // out of the machine's memory, where devices have their own
+  bool from_checkpoint = false;        // failed because it resumed from a checkpoint
+  std::optional<Deviation> deviation;  // failed because it did not run its configuration; it would fail again
+  std::string inputs;                  // shapes that DeepSpeed's engine was fed, if they show its batch
+  std::string checkpoint_outside;      // folder outside the trial's, with its checkpoint; empty: none
+  int engines = 0;                     // engines that DeepSpeed made in rank 0; 0: unknown
+  uint64_t step = 0;                   // last profiled step
   int exit_code = -1, term_signal = 0;
 };
 

@@ -37,8 +37,13 @@ TEST_F(Classify, LinesThatPdshGaveAHostAreReadWithoutIt) {
 TEST_F(Classify, SaysWhoseMemoryRanOut) {
   stderr_is("MemoryError\n");
   EXPECT_EQ(end().reason, "host memory ran out: MemoryError");
+  EXPECT_TRUE(end().of_host);
+  facts_.on_processors = true;
+  EXPECT_FALSE(end().of_host) << "it is the device's memory";
+  facts_.on_processors = false;
   stderr_is("MemoryError\nCUDA error: out of memory\n");
   EXPECT_EQ(end().reason, "CUDA error: out of memory") << "the device's message is more exact";
+  EXPECT_FALSE(end().of_host);
   // No smaller batch cures it, so it is no bound on the batch.
   stderr_is("MemoryError\nnode-1:88:210 [3] NCCL WARN Failed to CUDA host alloc 10485760 bytes\n");
   EXPECT_EQ(end().outcome, Outcome::failed);

@@ -342,6 +342,7 @@ TEST_F(Classify, ALoadersWorkerThatTheKernelKilledIsHostMemory) {
     EXPECT_EQ(end().outcome, Outcome::failed) << line;
     facts_.kernel_oom_kills = true;
     EXPECT_EQ(end().outcome, Outcome::out_of_memory) << line;
+    EXPECT_TRUE(end().of_host) << line;
   }
 }
 

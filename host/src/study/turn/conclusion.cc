@@ -60,7 +60,8 @@ std::string why_nothing_fits(const StudyState& state) {
     offloads = offloads || (device != nullptr && *device != "none");
     const auto micro_batch = config.value(config::kMicroBatchKey, int64_t{0});
     const bool ran_out = trial.record.outcome == Outcome::out_of_memory && !trial.record.duplicate_of;
-    if (ran_out && micro_batch <= state.plan.space.min_micro_batch) stages.insert(config::zero_stage(config));
+    if (ran_out && !trial.lacked_host_memory() && micro_batch <= state.plan.space.min_micro_batch)
+      stages.insert(config::zero_stage(config));
   }
   if (stages.empty()) return "";
   const char* offload = offloads ? "" : "zero_optimization.offload_optimizer.device cpu, ";

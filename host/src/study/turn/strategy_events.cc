@@ -10,6 +10,9 @@
 namespace dsat::host {
 namespace {
 
+// Out of memory is a bound for every size of a trial, but a machine whose memory ran out may hold fewer ranks.
+Outcome as_learned(const Trial& trial) { return trial.lacked_host_memory() ? Outcome::failed : *trial.record.outcome; }
+
 Json observations(const std::vector<Trial>& trials, const std::string& precision) {
   Json list = Json::array();
   for (const Trial& trial : trials) {
@@ -17,7 +20,7 @@ Json observations(const std::vector<Trial>& trials, const std::string& precision
     const TrialRecord& record = trial.record;
     list.push_back({{"trial", trial.id()},
                     {"config", with_precision(record.config, precision)},
-                    {"outcome", to_string(*record.outcome)},
+                    {"outcome", to_string(as_learned(trial))},
                     {"metrics", record.metrics},
                     {"peak_bytes", record.peak_bytes ? Json(*record.peak_bytes) : Json()},
                     {"peak_above_bytes", record.peak_above_bytes ? Json(*record.peak_above_bytes) : Json()},
@@ -79,7 +82,8 @@ StrategyEvent exit_event(const Trial& trial) {
   StrategyEvent event;
   event.kind = StrategyEvent::Kind::exited;
   event.trial = trial.id();
-  event.outcome = static_cast<int>(*trial.record.outcome);
+  // A profile goes on where memory ran out: stage 3 may load the model in parts.
+  event.outcome = static_cast<int>(trial.phase == Phase::profiler ? *trial.record.outcome : as_learned(trial));
   event.peak_bytes = trial.record.peak_bytes.value_or(0);
   event.peak_above_bytes = trial.record.peak_above_bytes.value_or(0);
   event.allocator_retries = trial.record.allocator_retries;

@@ -55,6 +55,17 @@ TEST(ExitEvent, HasAllThatTheTrialKnows) {
   EXPECT_EQ(event.term_signal, 6);
 }
 
+// More ranks take more of the machine: nothing is known of what a device holds.
+TEST(ExitEvent, MemoryOfTheHostThatRanOutIsAFailureToASearcherAndNotToTheProfiler) {
+  Trial trial = ended(Outcome::out_of_memory);
+  trial.end = EndDetails();
+  EXPECT_EQ(exit_event(trial).outcome, static_cast<int>(Outcome::out_of_memory));
+  trial.end->of_host = true;
+  EXPECT_EQ(exit_event(trial).outcome, static_cast<int>(Outcome::failed));
+  trial.phase = Phase::profiler;
+  EXPECT_EQ(exit_event(trial).outcome, static_cast<int>(Outcome::out_of_memory));
+}
+
 // A trial that never started, or ran under a host that died.
 TEST(ExitEvent, WhatIsNotKnownIsZero) {
   const StrategyEvent event = exit_event(ended(Outcome::lost));

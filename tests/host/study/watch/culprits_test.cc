@@ -261,6 +261,26 @@ TEST_F(CulpritsTest, EveryStageMayBeACulprit) {
   EXPECT_TRUE(culprits_.are_all_stages(space_));
 }
 
+TEST_F(CulpritsTest, MemoryOfTheHostThatRunsOutIsAFailureAndThatOfADeviceIsNone) {
+  trained(1, true, true);
+  trained(1, false, false);
+  const auto ran_out = [&](bool of_host, bool overlap) {
+    Trial trial;
+    trial.record.id = next_++;
+    trial.record.outcome = Outcome::out_of_memory;
+    trial.record.reason = "host memory ran out: MemoryError";
+    trial.record.config = config(2, {{kOverlap, overlap}}, 1);
+    trial.end.emplace().of_host = of_host;
+    culprits_.add(trial, space_);
+  };
+  ran_out(false, true);
+  ran_out(false, false);
+  EXPECT_TRUE(runs(2, true, true));
+  ran_out(true, true);
+  ran_out(true, false);
+  EXPECT_THAT(refusal(2, true, true), HasSubstr("host memory ran out"));
+}
+
 TEST_F(CulpritsTest, AnotherSearcherBeginsWithoutSuspicions) {
   trained(1, true, true);
   failed(2, true, true);
