@@ -80,7 +80,7 @@ class Failures(DefectTest):
     def test_a_bug_at_every_batch_size_ends_the_search_with_its_own_words(self):
         trials = self.search("binary", body="if not profile: raise ValueError('loss is not what it was')", status=1)
         self.assertIn("ValueError: loss is not what it was", self.result.stderr)
-        self.assertLessEqual(len([t for t in trials if t["outcome"] == "failed"]), 5)
+        self.assertLessEqual(len([t for t in trials if t["outcome"] == "failed"]), 4)
 
     def bug_above(self, largest_without_bug):
         body = f"if micro_batch > {largest_without_bug}: raise ValueError('loss is not what it was')"

@@ -154,7 +154,16 @@ std::vector<Scenario> scenarios() {
        4,
        own,
        true,
-       {"no stage works", "RuntimeError: stage b", "RuntimeError: stage c", "RuntimeError: stage d"}},
+       {"something that always failed", "RuntimeError: stage b", "RuntimeError: stage c", "RuntimeError: stage d"}},
+      {"every_value",
+       [](const SimulatedTrial& trial) {
+         if (trial.model_info) return "";
+         return zero(trial.config, "offload_optimizer.device") == "cpu" ? "ImportError: cpu_adam" : "OSError: no space";
+       },
+       2,
+       offload,
+       true,
+       {"something that always failed", "ImportError: cpu_adam", "OSError: no space"}},
   };
   return all;
 }
@@ -180,11 +189,12 @@ class LostTrials : public ::testing::TestWithParam<std::tuple<size_t, std::strin
 TEST_P(LostTrials, AreFewForEachCulprit) {
   Recorder seen;
   const StudyResult result = run(options_of(scenario_, searcher_), seen);
-  int lost = 0, trained = 0;
+  int lost = 0, trained = 0, refused = 0;
   std::string ends;
   for (const TrialRecord& trial : seen.ended) {
     lost += trial.outcome == Outcome::failed || trial.reason == kNoMemory ? 1 : 0;
     trained += trial.outcome == Outcome::completed ? 1 : 0;
+    refused += trial.outcome == Outcome::invalid_config ? 1 : 0;
     if (trial.outcome != Outcome::completed) {
       ends += std::to_string(trial.id) + " " + to_string(*trial.outcome) + " " +
               at(trial.config, "zero_optimization").dump() + " " + std::to_string(samples_of(trial.config)) + " " +
@@ -193,6 +203,9 @@ TEST_P(LostTrials, AreFewForEachCulprit) {
   }
   if (ends.size() > 3000) ends.resize(3000);
   EXPECT_LE(lost, 3 * scenario_.culprits) << ends;
+  if (scenario_.nothing_works) {
+    EXPECT_LE(refused, 100) << "the search ends once nothing is left";
+  }
   for (const std::string& reason : scenario_.reasons) EXPECT_THAT(result.reason, HasSubstr(reason));
   EXPECT_EQ(result.status, scenario_.nothing_works ? StudyStatus::no_best : StudyStatus::completed) << result.reason;
   if (!scenario_.nothing_works) {

@@ -175,8 +175,12 @@ void Coordinator::deliver(uint64_t id) {
   act_on(state_.watches.after_delivery(state_.trials[id], {state_.plan, state_.trials.all(), state_.profile}));
   refuse_waiting();
   budgets_.watch_device_hours();
+  if (state_.run.phase != Phase::searcher) return;
+  if (state_.watches.culprits.refuse_all(state_.plan.space)) {
+    end_search("every configuration that is left has something that always failed", false);
+  }
   const std::optional<int>& patience = state_.plan.early_stopping;
-  if (!patience || state_.run.phase != Phase::searcher) return;
+  if (!patience) return;
   const uint64_t first = state_.searches.current().counts_from;
   if (trials_since_best(state_.trials.all(), state_.plan.metric, state_.plan.maximise, first) < *patience) return;
   end_search(fmt::format("early stopping: {} trials without a better one", *patience), false);

@@ -51,17 +51,22 @@ void for_each_cause(const std::vector<int>& features, const Visit& visit) {
   }
 }
 
+std::string name_of(const config::Axis& axis, const Json& value) {
+  return fmt::format("{} {}", axis.key, config::text_of(value));
+}
+std::string name_of_stage(int stage) { return fmt::format("{} {}", config::kStageKey, stage); }
+
 // The name of each feature of a configuration: its stage, and its value of each key that is tuned.
 template <class Visit>
 void for_each_name(const Json& config, const config::Space& space, const Visit& visit) {
   const int stage = config::zero_stage(config);
-  visit(fmt::format("{} {}", config::kStageKey, stage), space.stages.size(), true);
+  visit(name_of_stage(stage), space.stages.size(), true);
   std::set<std::string> seen;
   for (const config::StageSpace& of_stage : space.stages) {
     for (const config::Axis& axis : of_stage.axes) {
       const Json* value = config::find(config, axis.key);
       if (value == nullptr || !seen.insert(axis.key).second) continue;
-      visit(fmt::format("{} {}", axis.key, config::text_of(*value)), axis.values.size(), false);
+      visit(name_of(axis, *value), axis.values.size(), false);
     }
   }
 }
@@ -79,12 +84,12 @@ std::vector<Culprits::Feature> Culprits::features_of(const Json& config, const c
   return features;
 }
 
-std::vector<Culprits::Feature> Culprits::known_features_of(const Json& config, const config::Space& space) const {
+std::vector<Culprits::Feature> Culprits::known_features(const std::vector<std::string>& texts) const {
   std::vector<Feature> features;
-  for_each_name(config, space, [&](const std::string& text, size_t, bool) {
+  for (const std::string& text : texts) {
     const auto at = features_.find(text);
     if (at != features_.end()) features.push_back(at->second);
-  });
+  }
   std::sort(features.begin(), features.end());
   return features;
 }
@@ -272,12 +277,13 @@ bool Culprits::would_fail(const Suspicion& suspicion, const std::vector<Feature>
 
 std::string Culprits::why_refused(const Json& config, const config::Space& space) const {
   if (alike_.empty()) return "";
-  std::vector<Feature> features;
+  std::vector<std::string> texts;
   try {
-    features = known_features_of(config, space);
+    for_each_name(config, space, [&](const std::string& text, size_t, bool) { texts.push_back(text); });
   } catch (const Error&) {
     return "";
   }
+  const std::vector<Feature> features = known_features(texts);
   const auto micro_batch = config.value(config::kMicroBatchKey, int64_t{0});
   for (const auto& [text, suspicions] : suspicions_) {
     for (const Suspicion& suspicion : suspicions) {
@@ -337,16 +343,44 @@ std::vector<std::string> Culprits::take_news() {
   return news;
 }
 
-bool Culprits::are_all_stages(const config::Space& space) const {
-  std::set<std::string> culprits;
-  for (const auto& [text, suspicions] : suspicions_) {
-    for (const Suspicion& suspicion : suspicions) {
-      if (suspicion.suspects.size() == 1) culprits.insert(text_of(*suspicion.suspects.begin()));
-    }
-  }
-  return std::all_of(space.stages.begin(), space.stages.end(), [&](const config::StageSpace& stage) {
-    return culprits.count(fmt::format("{} {}", config::kStageKey, stage.stage)) != 0;
+bool Culprits::refuses(const std::vector<std::string>& texts) const {
+  const std::vector<Feature> features = known_features(texts);
+  return std::any_of(suspicions_.begin(), suspicions_.end(), [&](const auto& of_text) {
+    return std::any_of(of_text.second.begin(), of_text.second.end(),
+                       [&](const Suspicion& suspicion) { return would_fail(suspicion, features); });
   });
+}
+
+bool Culprits::refuse_all(const config::Space& space) const {
+  return !suspicions_.empty() &&
+         std::all_of(space.stages.begin(), space.stages.end(), [&](const config::StageSpace& of_stage) {
+           const std::string stage = name_of_stage(of_stage.stage);
+           const auto is_refused = [&](const config::Axis& axis) {
+             return std::all_of(axis.values.begin(), axis.values.end(), [&](const Json& value) {
+               return refuses({stage, name_of(axis, value)});
+             });
+           };
+           return refuses({stage}) || std::any_of(of_stage.axes.begin(), of_stage.axes.end(), is_refused);
+         });
+}
+
+bool Culprits::blame_script(const Trial& failed, const config::Space& space) const {
+  const auto at = alike_.find(without_numbers(how_it_failed(failed)));
+  if (!trained_.empty() || at == alike_.end()) return false;
+  std::vector<Feature> shared = at->second.front().features;
+  std::set<Feature> seen;
+  for (const Failure& failure : at->second) {
+    std::vector<Feature> both;
+    std::set_intersection(shared.begin(), shared.end(), failure.features.begin(), failure.features.end(),
+                          std::back_inserter(both));
+    shared = std::move(both);
+    seen.insert(failure.features.begin(), failure.features.end());
+  }
+  return shared.empty() &&
+         std::all_of(space.stages.begin(), space.stages.end(), [&](const config::StageSpace& of_stage) {
+           const auto stage = features_.find(name_of_stage(of_stage.stage));
+           return stage != features_.end() && seen.count(stage->second) != 0;
+         });
 }
 
 }  // namespace dsat::host

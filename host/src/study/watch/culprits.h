@@ -45,8 +45,11 @@ class Culprits {
   std::vector<std::string> found() const;
   // The lines of found() that are new since the last call.
   std::vector<std::string> take_news();
-  // Is every stage of the space a culprit of its own?
-  bool are_all_stages(const config::Space& space) const;
+  // Is every configuration of the space refused? That holds if each stage is: by itself, or with each value of an axis.
+  bool refuse_all(const config::Space& space) const;
+  // Has every stage failed as this trial did, without a value that all these failures share, while nothing has trained?
+  // Then the script is the cause.
+  bool blame_script(const Trial& failed, const config::Space& space) const;
 
  private:
   using Feature = int;                        // an index into names_
@@ -74,7 +77,7 @@ class Culprits {
 
   bool learn_training(const Trial& trial, const std::vector<Feature>& features);
   std::vector<Feature> features_of(const Json& config, const config::Space& space);
-  std::vector<Feature> known_features_of(const Json& config, const config::Space& space) const;
+  std::vector<Feature> known_features(const std::vector<std::string>& texts) const;
   void suspect_anew(const std::string& text);
   std::vector<Suspicion> suspicions_of(std::vector<Failure> failures) const;
   std::optional<Suspicion> size_of(const std::vector<Failure>& failures) const;
@@ -83,6 +86,7 @@ class Culprits {
   bool may_be_of_size(const Failure& failure) const;
   bool is_stage(const Cause& cause) const;
   bool would_fail(const Suspicion& suspicion, const std::vector<Feature>& features) const;
+  bool refuses(const std::vector<std::string>& texts) const;
   double weight(const Cause& cause) const;
   std::string text_of(const Cause& cause) const;
   std::string describe(const Suspicion& suspicion) const;

@@ -158,13 +158,12 @@ void Watches::begin_search() {
 
 // Failures in a row that share a suspect end nothing: it is refused, and others may work.
 std::optional<std::string> Watches::reason_to_end(const Trial& last, const WatchView& view) const {
-  if (culprits.are_all_stages(view.plan.space))
-    return fmt::format("no stage works: {}", fmt::join(culprits.found(), "; "));
   const bool profile_goes_on =
       last.phase == Phase::profiler && std::any_of(view.trials.begin(), view.trials.end(), [](const Trial& trial) {
         return trial.phase == Phase::profiler && trial.state < TrialState::ended;
       });
-  return failures.reason_to_end(last, culprits.suspects_of(last), profile_goes_on);
+  const bool is_suspected = culprits.suspects_of(last) && !culprits.blame_script(last, view.plan.space);
+  return failures.reason_to_end(last, is_suspected, profile_goes_on);
 }
 
 int trials_since_best(const std::vector<Trial>& trials, const std::string& metric, bool maximise, uint64_t first) {

@@ -254,11 +254,44 @@ TEST_F(CulpritsTest, AnErrorOfTheScriptsCodeIsNoStages) {
 
 TEST_F(CulpritsTest, EveryStageMayBeACulprit) {
   for (int stage = 1; stage <= 3; ++stage) {
-    EXPECT_FALSE(culprits_.are_all_stages(space_));
+    EXPECT_FALSE(culprits_.refuse_all(space_));
     failed(stage, true, false, "of stage " + std::string(1, static_cast<char>('a' + stage)));
     failed(stage, false, true, "of stage " + std::string(1, static_cast<char>('a' + stage)));
   }
-  EXPECT_TRUE(culprits_.are_all_stages(space_));
+  EXPECT_TRUE(culprits_.refuse_all(space_));
+}
+
+TEST_F(CulpritsTest, NothingIsLeftOnceEachValueOfAnAxisIsACulprit) {
+  for (const bool overlap : {true, false}) {
+    EXPECT_FALSE(culprits_.refuse_all(space_));
+    failed(1, overlap, true, overlap ? "OSError: with" : "ValueError: without");
+    failed(2, overlap, false, overlap ? "OSError: with" : "ValueError: without");
+  }
+  EXPECT_TRUE(culprits_.refuse_all(space_));
+  EXPECT_THAT(culprits_.found(), ElementsAre(HasSubstr("OSError: with"), HasSubstr("ValueError: without")));
+  trained(3, true, true);
+  EXPECT_FALSE(culprits_.refuse_all(space_));
+}
+
+// Two values of one axis at stage 1, another axis at stage 2: what is left at stage 3 may run.
+TEST_F(CulpritsTest, AStageThatHasAValueLeftIsNotRefused) {
+  trained(3, true, true);
+  failed(2, true, true, "of stage two");
+  failed(2, false, false, "of stage two");
+  EXPECT_FALSE(culprits_.refuse_all(space_));
+  failed(1, true, false, "of stage one");
+  failed(1, false, true, "of stage one");
+  EXPECT_FALSE(culprits_.refuse_all(space_));
+}
+
+TEST_F(CulpritsTest, TheScriptIsToBlameOnceEveryStageHasFailedAlikeWithNothingInCommon) {
+  failed(2, true, true);
+  EXPECT_FALSE(culprits_.blame_script(failed(3, false, true), space_)) << "scatter is in common, stage 1 is open";
+  EXPECT_FALSE(culprits_.blame_script(failed(1, true, true), space_)) << "scatter is in common";
+  EXPECT_FALSE(culprits_.blame_script(failed(1, true, false, "OSError"), space_)) << "another text";
+  EXPECT_TRUE(culprits_.blame_script(failed(2, true, false), space_));
+  trained(2, false, false);
+  EXPECT_FALSE(culprits_.blame_script(failed(2, true, false), space_));
 }
 
 TEST_F(CulpritsTest, MemoryOfTheHostThatRunsOutIsAFailureAndThatOfADeviceIsNone) {
