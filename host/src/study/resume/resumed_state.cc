@@ -147,9 +147,10 @@ void restore_strategy(StudyState& state, const std::vector<JournalEvent>& events
 // The events show what the trials' own records do not: which trials failed in a row, which are to be stopped, and which
 // one was named as the best.
 void learn_from_events(StudyState& state, const std::vector<JournalEvent>& events) {
-  const uint64_t first = state.searches.current().first_event;
+  const uint64_t first = state.searches.current().first_event, mended_at = state.searches.current().mended_at;
   for (const JournalEvent& entry : events) {
     if (entry.seq == first) state.watches.begin_search();
+    if (entry.seq == mended_at) state.watches.culprits.give_new_chance();
     const bool is_end = entry.event.kind == StrategyEvent::Kind::exited;
     if (is_end) state.watches.count(state.trials[entry.event.trial], state.plan);
     for (const Op& op : entry.ops) {
@@ -159,6 +160,7 @@ void learn_from_events(StudyState& state, const std::vector<JournalEvent>& event
     }
   }
   if (!events.empty() && events.back().seq < first) state.watches.begin_search();
+  if (!events.empty() && events.back().seq < mended_at) state.watches.culprits.give_new_chance();
   state.watches.culprits.take_news();  // the user knows them
 }
 
@@ -234,6 +236,8 @@ void read_state(StudyState& state, std::vector<Trial> trials, std::vector<Journa
       if (trial.state < TrialState::ended) state.trials.request_stop(trial.id());
     }
   }
+  // Whoever takes up again what had come to its end may have mended something. After a crash nothing has changed.
+  if (had_ended && !events.empty()) state.searches.give_new_chance(events.back().seq + 1);
   learn_from_events(state, events);
   if (!had_ended && !hands_over && !events.empty() && !state.ending) {
     if (auto reason = missed_reason_to_end(state, events.back(), journal)) {

@@ -23,6 +23,7 @@ Searches::Searches(const std::optional<Json>& stored) : all_(1) {
                                end.at("reason").get<std::string>(), end.at("of_time").get<bool>()};
       }
       search.counts_from = config::whole_number<uint64_t>(one.at("counts_from"));
+      search.mended_at = config::whole_number<uint64_t>(one.value("mended_at", Json(0)));
       all.push_back(std::move(search));
     }
     if (!all.empty()) all_ = std::move(all);
@@ -34,7 +35,7 @@ Searches::Searches(const std::optional<Json>& stored) : all_(1) {
 void Searches::take_over(uint64_t first_event, uint64_t first_trial, const PluginInfo& plugin,
                          const std::string& before) {
   if (all_.back().plugin.empty()) all_.back().plugin = before;
-  all_.push_back({first_event, first_trial, fmt::format("{} {}", plugin.id, plugin.version), {}, first_trial});
+  all_.push_back({first_event, first_trial, fmt::format("{} {}", plugin.id, plugin.version), {}, first_trial, 0});
 }
 
 void Searches::go_on(uint64_t next_trial) {
@@ -45,6 +46,7 @@ void Searches::go_on(uint64_t next_trial) {
 void Searches::forget_events_from(uint64_t first, uint64_t trials) {
   Search& search = all_.back();
   search.counts_from = std::min(search.counts_from, trials);
+  search.mended_at = std::min(search.mended_at, first);
   if (search.end && search.end->first_withheld > first) search.end.reset();
   if (search.first_event <= first) return;
   search.first_event = first;
@@ -73,7 +75,8 @@ Json Searches::to_json() const {
                     {"first_trial", search.first_trial},
                     {"plugin", search.plugin},
                     {"end", std::move(end)},
-                    {"counts_from", search.counts_from}});
+                    {"counts_from", search.counts_from},
+                    {"mended_at", search.mended_at}});
   }
   return list;
 }

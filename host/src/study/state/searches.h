@@ -31,6 +31,8 @@ struct Search {
   std::string plugin;        // id and version, for people; empty: the searcher that the plan names
   std::optional<SearchEnd> end;
   uint64_t counts_from = 0;  // early stopping counts no earlier trial
+  // The study was taken up again after this many events: what failed before gets a new chance.
+  uint64_t mended_at = 0;
 };
 
 class Searches {
@@ -47,6 +49,7 @@ class Searches {
   void end(SearchEnd end) { all_.back().end = std::move(end); }
   // The search goes on, and early stopping counts only the trials from `next_trial` on.
   void go_on(uint64_t next_trial);
+  void give_new_chance(uint64_t next_event) { all_.back().mended_at = next_event; }
   // The events from `first` on are lost: a searcher that had only those begins again.
   void forget_events_from(uint64_t first, uint64_t trials);
 

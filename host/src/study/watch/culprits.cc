@@ -149,6 +149,26 @@ void Culprits::forget_failures() {
   suspicions_.clear();
 }
 
+// Of each suspicion the newest failures stay, one fewer than it takes.
+void Culprits::give_new_chance() {
+  std::map<std::string, std::set<uint64_t>> kept;
+  for (const auto& [text, suspicions] : suspicions_) {
+    for (const Suspicion& suspicion : suspicions) {
+      const std::vector<Failure>& failures = suspicion.failures;
+      const size_t most = (suspicion.from_size ? kNotOfSize : kLeast) - 1;
+      for (size_t i = failures.size() - std::min(failures.size(), most); i < failures.size(); ++i) {
+        kept[text].insert(failures[i].trial);
+      }
+    }
+  }
+  for (const auto& [text, trials] : kept) {
+    std::vector<Failure>& alike = alike_[text];
+    const auto is_old = [&stay = trials](const Failure& failure) { return stay.count(failure.trial) == 0; };
+    alike.erase(std::remove_if(alike.begin(), alike.end(), is_old), alike.end());
+    suspect_anew(text);
+  }
+}
+
 // The causes without training that most of the failures share, by the failures that have them. Pairs count only where
 // no single feature is as common.
 Culprits::Causes Culprits::most_common_causes(const std::vector<Failure>& failures) const {

@@ -36,6 +36,8 @@ class Culprits {
   void add(const Trial& trial, const config::Space& space);
   // Another searcher begins: what failed before may be tried again.
   void forget_failures();
+  // The script or the machine may have been mended: each culprit may fail once more before it is refused again.
+  void give_new_chance();
 
   // Why a trial of this configuration is not run; empty: it may run.
   std::string why_refused(const Json& config, const config::Space& space) const;

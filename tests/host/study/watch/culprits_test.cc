@@ -294,6 +294,40 @@ TEST_F(CulpritsTest, TheScriptIsToBlameOnceEveryStageHasFailedAlikeWithNothingIn
   EXPECT_FALSE(culprits_.blame_script(failed(2, true, false), space_));
 }
 
+// A script may have been mended in between: the culprit has one new chance, and is refused at once if it fails again.
+TEST_F(CulpritsTest, ANewChanceIsOneTrialForEachCulprit) {
+  trained(1, true, true);
+  trained(1, false, false);
+  for (int i = 0; i < 3; ++i) {
+    failed(2, true, true, "OSError: two");
+    failed(3, false, false, "OSError: two");
+  }
+  ASSERT_FALSE(runs(2, true, false));
+  ASSERT_FALSE(runs(3, true, false));
+  culprits_.give_new_chance();
+  EXPECT_TRUE(runs(2, true, false));
+  EXPECT_TRUE(runs(3, true, false));
+  failed(3, true, false, "OSError: two");
+  EXPECT_FALSE(runs(3, true, true));
+  EXPECT_TRUE(runs(2, true, false));
+  trained(2, true, false);
+  EXPECT_TRUE(runs(2, false, true)) << "it was mended";
+}
+
+TEST_F(CulpritsTest, ANewChanceIsOneTrialForASize) {
+  trained(1, true, true, 16);
+  trained(2, true, true, 16);
+  for (const int64_t size : {64, 32, 40}) failed(size == 64 ? 2 : 1, true, true, "IndexError", size);
+  const auto at = [&](int64_t size) {
+    return culprits_.why_refused(config(1, {{kOverlap, true}, {kScatter, true}}, size), space_);
+  };
+  ASSERT_NE(at(48), "");
+  culprits_.give_new_chance();
+  EXPECT_EQ(at(48), "");
+  failed(2, true, true, "IndexError", 48);
+  EXPECT_NE(at(48), "");
+}
+
 TEST_F(CulpritsTest, MemoryOfTheHostThatRunsOutIsAFailureAndThatOfADeviceIsNone) {
   trained(1, true, true);
   trained(1, false, false);
