@@ -74,10 +74,15 @@ std::string why_nothing_fits(const StudyState& state) {
 }  // namespace
 
 void explain_missing_best(StudyState& state) {
-  if (state.ending->status != StudyStatus::completed || state.best.get()) return;
+  const bool is_reasoned = state.ending->status == StudyStatus::no_best;
+  if ((!is_reasoned && state.ending->status != StudyStatus::completed) || state.best.get()) return;
+  const std::string shortage = why_nothing_fits(state);
+  if (is_reasoned) {
+    state.ending->reason = shortage + state.ending->reason;
+    return;
+  }
   state.ending->status = StudyStatus::no_best;
-  state.ending->reason =
-      why_nothing_fits(state) + why_no_best(state.trials.all(), state.plan.metric, state.ending->reason);
+  state.ending->reason = shortage + why_no_best(state.trials.all(), state.plan.metric, state.ending->reason);
   for (const std::string& culprit : state.watches.culprits.found()) state.ending->reason += "; " + culprit;
   if (state.plan.memory_margin > 0) {
     state.ending->reason += fmt::format("; --memory-margin is {}", state.plan.memory_margin);
