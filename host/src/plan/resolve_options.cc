@@ -71,13 +71,12 @@ void check_keys(const Plan& plan, std::vector<std::string>& notices) {
 }
 
 // The version is known after the first trial only.
-void tell_of_newer_versions(Plan& plan) {
-  const auto tell = [&plan](const std::vector<std::string>& keys, const char* form) {
-    if (!keys.empty()) plan.notices.push_back(fmt::format(fmt::runtime(form), fmt::join(keys, "', '")));
-  };
-  tell(config::retired_keys(plan.user_config),
-       "DeepSpeed after 0.19.6 refuses '{}', even where it is off: remove it for the newest");
-  tell(config::refused_fractions(plan.user_config), "DeepSpeed from 0.17.1 on wants a whole number for '{}'");
+void tell_of_retired_keys(Plan& plan) {
+  const std::vector<std::string> retired = config::retired_keys(plan.user_config);
+  if (retired.empty()) return;
+  plan.notices.push_back(
+      fmt::format("DeepSpeed after 0.19.6 refuses '{}', even where it is off: remove it for the newest",
+                  fmt::join(retired, "', '")));
 }
 
 // From here on the configuration has DeepSpeed's form. What DeepSpeed's checks refuse is refused before the first
@@ -394,8 +393,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   const Environment environment = options.environment.empty() ? current_environment() : options.environment;
   std::optional<CommandTemplate> command;
   if (!plan.command.empty()) {
-    CommandRequest request{plan.command, options.ds_config, {},
-                           plan.cwd,     environment,       options.config_by_environment};
+    CommandRequest request{plan.command, options.ds_config, {}, plan.cwd, environment, options.config_by_environment};
     request.inject = options.inject;
     command.emplace(std::move(request));
   }
@@ -408,7 +406,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   check_keys(plan, plan.notices);
   check_values(plan);
-  tell_of_newer_versions(plan);
+  tell_of_retired_keys(plan);
   tell_of_curriculum(plan);
   if (plan.inject && plan.config_file.empty() && std::exchange(plan.baseline, false)) {
     plan.notices.emplace_back(

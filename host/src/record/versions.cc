@@ -52,6 +52,9 @@ std::vector<std::string> warn_of_versions(const std::vector<Trial>& trials, uint
     const std::optional<config::EngineVersion> version = config::parse_engine_version(now);
     if (!version) continue;
     for (std::string& defect : config::engine_defects(*version, stages)) warnings.push_back(std::move(defect));
+    const auto fractions = config::refused_fractions(*version, trials[id].record.config);
+    if (fractions.empty()) continue;
+    warnings.push_back(fmt::format("DeepSpeed {} wants a whole number for '{}'", now, fmt::join(fractions, "', '")));
   }
   return warnings;
 }

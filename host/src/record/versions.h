@@ -19,8 +19,8 @@ namespace dsat::host {
 std::optional<config::EngineVersion> engine_version_of(const std::vector<Trial>& trials);
 
 // Warnings at the end of the trial with this id: the first trial that reports a version shows its defects at the ZeRO
-// stages of the study, and a later one each version that has changed. `trials` are in the order of their ids, from 0
-// on.
+// stages of the study and the values of its configuration that the version refuses, and a later one each version that
+// has changed. `trials` are in the order of their ids, from 0 on.
 std::vector<std::string> warn_of_versions(const std::vector<Trial>& trials, uint64_t id,
                                           const std::vector<int>& stages);
 

@@ -74,8 +74,9 @@ std::vector<std::string> retired_keys(const Json& config) {
   return found;
 }
 
-std::vector<std::string> refused_fractions(const Json& config) {
+std::vector<std::string> refused_fractions(const EngineVersion& version, const Json& config) {
   std::vector<std::string> found;
+  if (version < EngineVersion{0, 17, 1}) return found;
   for (const char* key :
        {"fp16.initial_scale_power", "fp16.loss_scale_window", "fp16.hysteresis", "fp16.min_loss_scale"}) {
     const Json* value = find(config, key);

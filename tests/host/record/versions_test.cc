@@ -35,6 +35,14 @@ TEST(Versions, TheFirstTrialShowsTheDefectsOfItsVersion) {
   EXPECT_THAT(warn_of_versions(all, 1, {1, 2}), IsEmpty());
 }
 
+TEST(Versions, AFractionIsNamedWhereTheVersionRefusesIt) {
+  std::vector<Trial> all = trials({"0.14.5", "0.19.6"});
+  for (Trial& trial : all) trial.record.config = {{"fp16", {{"min_loss_scale", 0.5}}}};
+  EXPECT_THAT(warn_of_versions(all, 0, {1}), IsEmpty());
+  EXPECT_THAT(warn_of_versions(all, 1, {1}),
+              ElementsAre(HasSubstr("and is 0.19.6"), HasSubstr("0.19.6 wants a whole number for 'fp16.min_loss_sc")));
+}
+
 TEST(Versions, TheLastOnesAreShownAndTheFirstDecides) {
   std::vector<Trial> all = trials({"", "0.14.5", "0.19.6+git", ""});
   all[2].end->driver_version = "580.95";

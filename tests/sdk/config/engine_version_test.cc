@@ -39,9 +39,9 @@ TEST(EngineVersions, RetiredKeysAreNamedEvenWhereTheyAreOff) {
 }
 
 TEST(EngineVersions, AFractionIsNamedWhereNewerVersionsWantAWholeNumber) {
-  EXPECT_THAT(
-      refused_fractions(parse(R"({"fp16": {"min_loss_scale": 0.5, "hysteresis": 2.0, "loss_scale": 0.5}})", "c")),
-      ElementsAre("fp16.min_loss_scale"));
+  const Json config = parse(R"({"fp16": {"min_loss_scale": 0.5, "hysteresis": 2.0, "loss_scale": 0.5}})", "c");
+  EXPECT_THAT(refused_fractions({0, 17, 1}, config), ElementsAre("fp16.min_loss_scale"));
+  EXPECT_THAT(refused_fractions({0, 17, 0}, config), IsEmpty());
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ std::vector<std::string> engine_defects(const EngineVersion& version, const std:
 // The keys of a configuration that DeepSpeed after 0.19.6 refuses even where they are switched off, dotted.
 std::vector<std::string> retired_keys(const Json& config);
 
-// The keys with a fraction where newer versions of DeepSpeed want a whole number, dotted.
-std::vector<std::string> refused_fractions(const Json& config);
+// The keys with a fraction where this version of DeepSpeed wants a whole number, dotted: from 0.17.1 on.
+std::vector<std::string> refused_fractions(const EngineVersion& version, const Json& config);
 
 }  // namespace dsat::config
 
