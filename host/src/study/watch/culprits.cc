@@ -149,7 +149,7 @@ void Culprits::forget_failures() {
   suspicions_.clear();
 }
 
-// Of each suspicion the newest failures stay, one fewer than it takes.
+// Each suspicion keeps its newest failures, one fewer than it takes.
 void Culprits::give_new_chance() {
   std::map<std::string, std::set<uint64_t>> kept;
   for (const auto& [text, suspicions] : suspicions_) {

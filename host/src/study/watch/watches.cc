@@ -2,7 +2,6 @@
 #include "study/watch/watches.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
