@@ -63,7 +63,12 @@ std::optional<std::string> broken_muon_rule(const Json& config, int stage, const
   const Json* device = find(config, "zero_optimization.offload_optimizer.device");
   const bool offloads = (device != nullptr && device->is_string() && *device != "none" && *device != "auto") ||
                         is_enabled(config, "zero_optimization.cpu_offload");
-  const bool refused = stage == 3 ? !is_older(options, {0, 18, 9}) : offloads && !is_older(options, {0, 19, 3});
+  const bool is_silent = stage < 3 && is_older(options, {0, 19, 3});
+  if (is_silent && options.world_size != 1) {
+    return fmt::format("DeepSpeed before 0.19.3 updates Muon's parameters wrongly unless {} is false: it is true",
+                       kReduceScatter);
+  }
+  const bool refused = stage == 3 ? !is_older(options, {0, 18, 9}) : offloads && !is_silent;
   if (!refused) return std::nullopt;
   return fmt::format("Muon {} needs {} false: it is true", stage == 3 ? "at ZeRO 3" : "with an offloaded optimizer",
                      kReduceScatter);

@@ -288,6 +288,12 @@ TEST(BrokenRule, MuonNeedsWholeGradients) {
   EXPECT_EQ(rule(muon(2, "")), "");
   EXPECT_THAT(rule(muon(2, R"(, "offload_optimizer": {"device": "cpu"})")), HasSubstr("with an offloaded optimizer"));
   EXPECT_EQ(rule(muon(2, R"(, "offload_optimizer": {"device": "none"})")), "");
+  RuleOptions older = with_version("0.19.2");
+  EXPECT_THAT(rule(muon(1, ""), older), HasSubstr("before 0.19.3 updates Muon's parameters wrongly"));
+  EXPECT_EQ(rule(muon(1, R"(, "reduce_scatter": false)"), older), "");
+  EXPECT_EQ(rule(muon(2, ""), with_version("0.19.3")), "");
+  older.world_size = 1;
+  EXPECT_EQ(rule(muon(1, ""), older), "") << "one rank has whole gradients";
 }
 
 TEST(BrokenRule, SumsOfGradientsAreNotForEveryFeature) {

@@ -44,8 +44,8 @@ struct RuleOptions {
 // - Elasticity is refused, because it chooses the batch.
 // - DeepSpeed's engine refuses: amp with ZeRO; an optimizer that is untested with ZeRO, unless allowed; at ZeRO 2 and 3
 //   gradients scaled before a reduction by reduce_scatter; at ZeRO 3 quantized gradients without
-//   reduce_scatter; nvme without path; Muon with reduce_scatter at ZeRO 3 or with an offloaded optimizer; sums of
-//   gradients at ZeRO 3.
+//   reduce_scatter; nvme without path; Muon with reduce_scatter at ZeRO 3 or with an offloaded optimizer, and
+//   before 0.19.3 at ZeRO 1 and 2, where it trains wrongly; sums of gradients at ZeRO 3.
 // - On processors it reduces no gradient at ZeRO 1 and 2 without contiguous_gradients.
 std::optional<std::string> broken_rule(const Json& config, const RuleOptions& options = {});
 
