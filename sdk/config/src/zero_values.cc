@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <sstream>
@@ -156,6 +157,13 @@ std::optional<int64_t> as_count(const Json& value) {
   return as_integer(value);
 }
 
+// Tools that reckon a size from the model's leave a fraction, which DeepSpeed before 0.15 cut off and later versions
+// refuse. The whole part is the same to all.
+Json without_fraction(const Json& value) {
+  const bool has_one = value.is_number_float() && value >= 1;
+  return has_one ? Json(std::floor(value.get<double>())) : value;
+}
+
 std::optional<Json> from_integer(const std::optional<int64_t>& number, int64_t least, int64_t most = INT64_MAX) {
   if (!number || *number < least || *number > most) return std::nullopt;
   return Json(*number);
@@ -190,7 +198,7 @@ std::optional<Json> as_type(Type type, const Json& value) {
     case Type::kFalse:
       return flag == false ? std::optional<Json>(false) : std::nullopt;
     case Type::kCount:
-      return from_integer(as_count(value), 0);
+      return from_integer(as_count(without_fraction(value)), 0);
     case Type::kInteger:
       return from_integer(as_count(value), INT64_MIN);
     case Type::kPositive:

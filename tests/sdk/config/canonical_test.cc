@@ -45,9 +45,10 @@ TEST(Canonical, NullAndAuto) {
 TEST(Canonical, Integers) {
   EXPECT_EQ(seen("\"reduce_bucket_size\": 5e8"), "500000000");
   EXPECT_EQ(seen("\"reduce_bucket_size\": \"5\""), "5");
+  EXPECT_EQ(seen("\"stage3_prefetch_bucket_size\": 3774873.6"), "3774873") << "reckoned from the model's width";
   EXPECT_EQ(seen("\"mics_shard_size\": -1"), "-1") << "off";
   EXPECT_EQ(seen("\"zero_hpz_partition_size\": 0"), "0");
-  for (const char* value : {"-1", "\"5e8\"", "1.5", "\"big\"", "{}"}) {
+  for (const char* value : {"-1", "\"5e8\"", "0.5", "\"big\"", "{}"}) {
     EXPECT_THAT(seen(std::string("\"sub_group_size\": ") + value),
                 AllOf(HasSubstr(std::string("zero_optimization.sub_group_size is ") + value), HasSubstr("at least 0")));
   }
