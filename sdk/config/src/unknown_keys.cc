@@ -83,12 +83,13 @@ std::string nearest_member(const std::string& section, const std::string& folded
   return {};
 }
 
-// The right name at the wrong depth. Users confuse the top level and zero_optimization.
+// The right name at the wrong depth. Users confuse the top level and zero_optimization, and put whole sections there.
 std::string other_depth(const std::string& section, const std::string& folded) {
-  if (folded.size() < kTellingLength) return {};
   const std::string other = section.empty() ? "zero_optimization" : "";
   const std::string key = join(other, folded);
-  return key_kind(key) == KeyKind::kUnknown ? std::string() : key;
+  const KeyKind kind = key_kind(key);
+  const bool is_telling = folded.size() >= kTellingLength || (is_closed(section) && kind == KeyKind::kSection);
+  return is_telling && kind != KeyKind::kUnknown ? key : std::string();
 }
 
 // Does the name have a mark before or behind a known one ("_optimizer", "#fp16")? So people switch a key off.

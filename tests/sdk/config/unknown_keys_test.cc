@@ -77,6 +77,10 @@ TEST(UnknownKeys, KnowsAKeyAtTheWrongDepth) {
   EXPECT_EQ(suggestion(R"({"offload_optimizer": {"device": "cpu"}})"), "zero_optimization.offload_optimizer");
   EXPECT_EQ(suggestion(R"({"reduce_bucket_size": 5e8})"), "zero_optimization.reduce_bucket_size");
   EXPECT_EQ(suggestion(R"({"zero_optimization": {"gradient_clipping": 1}})"), "gradient_clipping");
+  EXPECT_EQ(suggestion(R"({"zero_optimization": {"aio": {"block_size": 1}}})"), "aio");
+  EXPECT_TRUE(unknown(R"({"zero_optimization": {"aio": {"block_size": 1}}})").at(0).misspelt);
+  EXPECT_FALSE(
+      unknown(R"({"zero_optimization": {"aio": {"block_size": 1}}, "aio": {"block_size": 1}})").at(0).misspelt);
 }
 
 TEST(UnknownKeys, InAClosedSectionNoneIsTheUsersOwn) {
