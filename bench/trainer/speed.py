@@ -1,7 +1,7 @@
 """Step times beside PyTorch's and beside stage 0, in interleaved rounds.
 
 PyTorch gets what its users set for speed: gradients as views of DistributedDataParallel's buckets, set_to_none, and
-glibc's allocator told to keep what it has, as dsat-trial tells its own. Gloo is measured beside Gloo: dsat-trial's
+glibc's allocator set to keep what it has, as dsat-trial tells its own. Gloo is measured beside Gloo: dsat-trial's
 ranks are then started one by one, because those of its launcher share memory, which PyTorch has no transport for on a
 CPU.
 """

@@ -26,7 +26,7 @@ double height(const ScheduleSettings& s, int64_t last) {
   return std::max(0.0, (total - static_cast<double>(last)) / std::max(1.0, total - warm));
 }
 
-// Of the optimizer's own rate.
+// A share of the optimizer's own rate.
 double cosine_ratio(const ScheduleSettings& s, int64_t last) {
   if (last < 0) return 0;
   if (last < s.warmup_steps) return s.min_ratio + (1 - s.min_ratio) * warmed_up(s, last);

@@ -99,7 +99,7 @@ at::Tensor ScriptTask::random_input(const RandomStream& stream, const InputSpec&
   return random_values(stream, shape, dtype_).to(device_);
 }
 
-// Of which the output's last dimension has the scores.
+// The output's last dimension has the scores.
 at::Tensor ScriptTask::random_classes(const at::Tensor& output, const at::Tensor& number) const {
   const RandomStream classes(stream(number.item<int64_t>()).bits(0), specs_.size());
   return random_integers(classes, {output.numel() / output.size(-1)}, output.size(-1)).to(output.device());

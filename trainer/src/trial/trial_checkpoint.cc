@@ -155,7 +155,7 @@ TrialProgress TrialCheckpoints::load() {
 }
 
 // Each rank's own. On another number of ranks those that were not there then start from the first one's state, and
-// states without a rank are left: both are said.
+// states without a rank are left: a line reports it.
 Json TrialCheckpoints::callback_states(const fs::path& folder, const Json& description) const {
   const World& world = context_.world();
   const auto saved = field(description, folder / kDescription, "world_size", Json::value_t::number_integer).get<int>();

@@ -26,8 +26,8 @@ struct PickledTensor {
 // spec.name and its aliases are all names of the tensor.
 std::string pickle_state_dict(const std::vector<PickledTensor>& tensors);
 
-// Of the dict itself, or of the first of "state_dict", "model" and "module" in it that is a dict; in their order. A
-// tuple or a list has names by number.
+// Those of the dict itself, or of the first of "state_dict", "model" and "module" in it that is a dict, in their order.
+// A tuple or a list has names by number.
 std::vector<PickledTensor> unpickle_state_dict(std::string_view pickle);
 
 }  // namespace dsat::trainer

@@ -114,7 +114,7 @@ class ModelEngine {
   int64_t skipped_steps() const;                   // optimizer steps skipped because gradients overflowed
   double get_lr() const;                           // of the next update, lr_scale apart
   double loss_scale() const;                       // 1 without fp16
-  // Of all updates from the next one on, in place of the schedule; a checkpoint keeps it. The same on all ranks.
+  // The rate from the next update on, in place of the schedule; a checkpoint keeps it. The same on all ranks.
   void set_lr(double lr);
   // A schedule of the program's own: the rate of the update that follows `updates` others. A checkpoint does not keep
   // it. It counts until set_lr(); an empty function brings the configuration's schedule back.
