@@ -81,9 +81,23 @@ std::optional<RankEnd> end_of_child(const std::string& message) {
   return std::nullopt;
 }
 
+// The remedy if a script or torchrun wants libuv of a torch that is built without it. torchrun makes a store of its own
+// beside the script's, and only a file keeps it from TCP.
+std::string without_libuv(const std::vector<std::string>& lines) {
+  const auto any_has = [&](std::string_view text) {
+    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return contains(line, text); });
+  };
+  if (!any_has("use_libuv was requested but PyTorch was buil")) return "";
+  return any_has("/torch/distributed/elastic/rendezvous/")
+             ? "this torch has no libuv, which torchrun wants: put USE_LIBUV=0 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in "
+               "front of it, and give it --rdzv-backend c10d --rdzv-conf store_type=file"
+             : "this torch has no libuv: put USE_LIBUV=0 in front of the command";
+}
+
 }  // namespace
 
 std::string launcher_failure(const std::vector<std::string>& lines) {
+  if (std::string remedy = without_libuv(lines); !remedy.empty()) return remedy;
   if (std::count_if(lines.begin(), lines.end(), begins_traceback) != 1) return "";
   const std::vector<LauncherTraceback> own = launcher_tracebacks(lines);
   if (own.empty() || own[0].message == lines.size() || reports_child(lines[own[0].message])) return "";
@@ -124,18 +138,6 @@ std::optional<RankEnd> first_rank_end(const std::vector<std::string>& lines) {
     if (const auto end = end_of_child(lines[traceback.message])) return end;
   }
   return std::nullopt;
-}
-
-// torchrun makes a store of its own beside the script's, and only a file keeps it from TCP.
-std::string without_libuv(const std::vector<std::string>& lines) {
-  const auto any_has = [&](std::string_view text) {
-    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return contains(line, text); });
-  };
-  if (!any_has("use_libuv was requested but PyTorch was buil")) return "";
-  return any_has("/torch/distributed/elastic/rendezvous/")
-             ? "this torch has no libuv, which torchrun wants: put USE_LIBUV=0 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in "
-               "front of it, and give it --rdzv-backend c10d --rdzv-conf store_type=file"
-             : "this torch has no libuv: put USE_LIBUV=0 in front of the command";
 }
 
 std::string not_injected(const std::vector<std::string>& lines) {

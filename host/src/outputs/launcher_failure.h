@@ -11,7 +11,8 @@
 namespace dsat::host {
 
 // Returns "torchrun failed by itself: AttributeError: ...", or "" if it did not: if there is no traceback of a
-// launcher, or one that reports a failed child, or one of the script's. `lines`: standard error.
+// launcher, or one that reports a failed child, or one of the script's. What a torch without libuv needs comes first,
+// whoever wants it. `lines`: standard error.
 std::string launcher_failure(const std::vector<std::string>& lines);
 
 // Returns for each line whether it belongs to a traceback of a launcher.
@@ -25,9 +26,6 @@ struct RankEnd {
 
 // Returns the end of the rank that failed first, as torchrun, deepspeed or accelerate report it; nullopt: none does.
 std::optional<RankEnd> first_rank_end(const std::vector<std::string>& lines);
-
-// The remedy if a script or torchrun wants libuv of a torch that is built without it; empty: neither does.
-std::string without_libuv(const std::vector<std::string>& lines);
 
 // Returns why the hook left the script's own configuration (host/probe/dsat_inject.py), or "" if it did not.
 std::string not_injected(const std::vector<std::string>& lines);

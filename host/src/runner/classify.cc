@@ -194,9 +194,6 @@ std::string why_failed(const Seen& seen, const std::string& invalid, TrialEnd& e
   const TrialLog* log = seen.logs.find(kStderrFile);
   if (std::string why = log != nullptr ? not_injected(log->lines) : ""; !why.empty()) return why;
   if (facts.exit.code == 0) return too_short(seen);
-  if (std::string why = log != nullptr ? without_libuv(log->lines) : ""; !why.empty()) {
-    return fmt::format("{} ({})", why, how_it_ended(seen));
-  }
   const std::string launcher = log != nullptr ? launcher_failure(log->lines) : "";
   if (!launcher.empty()) return fmt::format("{} ({})", launcher, how_it_ended(seen));
   return with_last_line(how_it_ended(seen), end) + where_the_package_lies(facts, end) +
