@@ -3,9 +3,10 @@
 # Builds lib<NAME>.so, a trial for `dsat-trial --trial`. It is compiled with the headers of dsat and LibTorch and links
 # neither: dsat-trial brings them along, so that the library and the program that loads it have one LibTorch.
 include_guard(GLOBAL)
+include(${CMAKE_CURRENT_LIST_DIR}/DsatFindTorch.cmake)
 
 function(dsat_add_trial name)
-  find_package(Torch REQUIRED)
+  dsat_find_torch(REQUIRED)
   add_library(${name} MODULE ${ARGN})
   target_compile_features(${name} PRIVATE cxx_std_17)
   target_include_directories(${name} SYSTEM PRIVATE ${TORCH_INCLUDE_DIRS})

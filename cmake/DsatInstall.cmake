@@ -127,6 +127,7 @@ install(FILES
   ${PROJECT_BINARY_DIR}/package/dsatConfigVersion.cmake
   ${CMAKE_CURRENT_LIST_DIR}/DsatAddPlugin.cmake
   ${CMAKE_CURRENT_LIST_DIR}/DsatAddTrial.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/DsatFindTorch.cmake
   ${CMAKE_CURRENT_LIST_DIR}/FindRE2.cmake
   ${CMAKE_CURRENT_LIST_DIR}/dsat_plugin.map
   DESTINATION ${DSAT_PACKAGE_DIR} COMPONENT dev)
