@@ -109,6 +109,11 @@ std::optional<std::string> FailureWatch::why_profile_failed(const Trial& trial) 
   if (trial.record.outcome != Outcome::failed) return reason;
   const auto micro_batch = trial.record.config.value(config::kMicroBatchKey, int64_t{0});
   if (micro_batch < baseline_micro_batch_.value_or(0)) return std::nullopt;
+  if (reason.find("mismatch TrainingArguments values") != std::string::npos) {  // Hugging Face's Trainer
+    return reason +
+           "; the script gives its TrainingArguments batch sizes of its own: let it take them from flags, as "
+           "HfArgumentParser does, and put --per_device_train_batch_size N into COMMAND";
+  }
   if (micro_batch > 1 || !may_be_of_batch(trial)) return reason;
   return reason + "; a model that needs a micro batch above 1 wants --min-micro-batch";
 }

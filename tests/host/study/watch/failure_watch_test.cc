@@ -86,6 +86,12 @@ TEST(FailureWatchTest, AProfileTrialThatFailsEndsTheStudyAtOnce) {
   EXPECT_FALSE(reason_after({full})) << "the profiler knows what to do";
 }
 
+TEST(FailureWatchTest, ATrainerWithBatchSizesOfItsOwnIsToldWhereTheyBelong) {
+  Trial profile = ended(0, Outcome::failed, "- ds a=1 vs hf a=8, values that mismatch TrainingArguments values", 1);
+  profile.record.kind = TrialKind::profile;
+  EXPECT_THAT(reason_after({profile}).value(), EndsWith("put --per_device_train_batch_size N into COMMAND"));
+}
+
 TEST(FailureWatchTest, AProfileTrialBelowTheUsersOwnMicroBatchEndsNothing) {
   FailureWatch watch(4);
   Trial one = ended(0, Outcome::failed, "more than 1 value", 1), own = ended(1, Outcome::failed, "NameError", 4);
