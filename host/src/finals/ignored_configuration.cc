@@ -25,6 +25,13 @@ std::optional<int64_t> value_of(const Json& config, const std::string& key) {
   return batch && samples > 0 ? std::optional(*batch / samples) : std::nullopt;
 }
 
+// A script may take the value in a word of another form than a flag.
+std::string placeholder_for(const std::string& key) {
+  if (key == config::kMicroBatchKey) return ", or {micro_batch} in its place in COMMAND";
+  if (key == config::kAccumulationKey) return ", or {accumulation} in its place in COMMAND";
+  return "";
+}
+
 }  // namespace
 
 void IgnoredConfiguration::add(const Trial& trial) {
@@ -96,8 +103,8 @@ std::string describe(const IgnoredKey& ignored, const std::string& flag) {
     return fmt::format("{}; let it use all processes that it is given, or give --slots-per-trial {}", begin,
                        ignored.had.value_or(1));
   }
-  return fmt::format("{}; let it read the file that it is given, or hand the value over: --arg-mapping {}={}", begin,
-                     ignored.key, flag.empty() ? "--FLAG" : flag);
+  return fmt::format("{}; let it read the file that it is given, or hand the value over: --arg-mapping {}={}{}", begin,
+                     ignored.key, flag.empty() ? "--FLAG" : flag, flag.empty() ? placeholder_for(ignored.key) : "");
 }
 
 std::optional<std::string> proof_of_ignored_configuration(const std::vector<Trial>& trials) {

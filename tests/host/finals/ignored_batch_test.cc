@@ -49,7 +49,7 @@ TEST_F(IgnoredBatchTest, TheSameTimeWhateverTheConfigurationIsNoticedAndGivesNoG
   measure(131072, 20000);
   ASSERT_TRUE(why());
   EXPECT_THAT(*why(), AllOf(HasSubstr("8 (20 ms, trial 0)"), HasSubstr("131072 (20 ms, trial 4)")));
-  EXPECT_THAT(*why(), HasSubstr("--arg-mapping train_micro_batch_size_per_gpu=--FLAG"));
+  EXPECT_THAT(*why(), HasSubstr("--arg-mapping train_micro_batch_size_per_gpu=--FLAG, or {micro_batch} in"));
   EXPECT_FALSE(gain_over_own(trials_, "throughput", true, "0", 4));
 }
 
