@@ -69,6 +69,35 @@ std::vector<Json> checked_values(const std::string& key, const Json& list, const
   return values;
 }
 
+// {"range": [low, high]}: integers, "step" (1) apart, or with "log" each twice the one before. Both ends are values.
+Json values_of_range(const std::string& key, const Json& body, const std::string& origin) {
+  constexpr size_t kMostValues = 1000;
+  const Json& range = body.at("range");
+  const bool is_pair = range.is_array() && range.size() == 2;
+  const auto low = is_pair ? as_integer(range[0]) : std::nullopt, high = is_pair ? as_integer(range[1]) : std::nullopt;
+  if (!low || !high || *low >= *high) {
+    refuse(origin, key + ": \"range\" is " + shown(range) + "; it must be two integers, the smaller first");
+  }
+  const Json log = body.value("log", Json(false));
+  const auto step = as_integer(body.value("step", Json(1)));
+  if (!log.is_boolean()) refuse(origin, key + ": \"log\" is " + shown(log) + "; it must be true or false");
+  if (!step || *step < 1) refuse(origin, key + ": \"step\" is " + shown(body.at("step")) + "; it must be at least 1");
+  if (log == true && (*low < 1 || body.contains("step"))) {
+    refuse(origin, key + ": a \"log\" range begins at 1 or above and has no \"step\"");
+  }
+  Json values = Json::array();
+  for (int64_t value = *low;; value += log == true ? value : *step) {
+    values.push_back(value);
+    if (values.size() == kMostValues) {
+      refuse(origin, key + ": \"range\" has more than " + std::to_string(kMostValues) + " values; give a \"step\"");
+    }
+    const uint64_t left = static_cast<uint64_t>(*high) - static_cast<uint64_t>(value);
+    if (left <= static_cast<uint64_t>(log == true ? value : *step)) break;
+  }
+  values.push_back(*high);
+  return values;
+}
+
 void take_lists(Json& section, const std::string& prefix, const std::string& origin, std::vector<SpaceEntry>* out) {
   for (auto& [name, value] : section.items()) {
     const std::string key = prefix.empty() ? name : prefix + "." + name;
@@ -137,16 +166,23 @@ SpaceEntry read_file_entry(const std::string& written, const Json& body, const s
   SpaceEntry entry;
   entry.key = key;
   entry.origin = origin;
+  if (body.contains("range")) {
+    if (body.contains("values")) refuse(origin, key + " has \"values\" and a \"range\"; keep one");
+    entry.values = checked_values(key, values_of_range(key, body, origin), origin);
+  }
   for (const auto& [name, value] : body.items()) {
+    const bool is_of_range = body.contains("range") && (name == "range" || name == "step" || name == "log");
+    if (is_of_range) continue;
     if (name == "values") {
       entry.values = checked_values(key, value, origin);
     } else if (name == "stages") {
       entry.stages = checked_stages(key, value, origin);
     } else {
-      refuse(origin, key + " has a member '" + name + "'; only \"values\" and \"stages\" are known");
+      refuse(origin, key + " has a member '" + name +
+                         "'; known are \"values\", \"stages\", and \"range\" with \"step\" or \"log\"");
     }
   }
-  if (entry.values.empty()) refuse(origin, key + " has no \"values\"; list them");
+  if (entry.values.empty()) refuse(origin, key + " has no \"values\"; list them, or give a \"range\"");
   if (entry.stages && (key == kStageKey || key == kMicroBatchKey)) {
     refuse(origin, key + " holds for the whole study; remove \"stages\"");
   }

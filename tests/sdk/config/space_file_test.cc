@@ -40,6 +40,19 @@ TEST(SpaceFile, AddsAxesAndLeavesTheBaseAlone) {
   EXPECT_EQ(result.base_config, Json::object());
 }
 
+TEST(SpaceFile, RangesStandForTheirValues) {
+  const auto range = [](const char* body) {
+    return values_of(build((std::string(R"({"my.key": {"range": )") + body + "}}").c_str()), 3, "my.key");
+  };
+  EXPECT_EQ(range("[3, 6]"), "[3,4,5,6]");
+  EXPECT_EQ(range(R"([0, 7], "step": 3)"), "[0,3,6,7]");
+  EXPECT_EQ(range(R"([1e6, 5e6], "log": true)"), "[1000000,2000000,4000000,5000000]");
+  EXPECT_EQ(range(R"([1, 8], "log": true, "stages": [3])"), "[1,2,4,8]");
+  EXPECT_EQ(range(R"([-9e18, 9e18], "step": 8e18)"),
+            "[-9000000000000000000,-1000000000000000000,7000000000000000000,"
+            "9000000000000000000]");
+}
+
 TEST(SpaceFile, TunesOptimizerOffload) {
   const SpaceResult result = build(R"({"zero_optimization.offload_optimizer.device": ["none", "cpu"]})");
   const char* const kKey = "zero_optimization.offload_optimizer.device";
@@ -148,6 +161,20 @@ TEST(SpaceFile, RefusesMalformedEntries) {
   EXPECT_THAT(refusal(R"({"gradient_clipping": [[1]]})"), HasSubstr("single values only"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": ["auto"]})"), HasSubstr("no value"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": {"stages": [1]}})"), HasSubstr("has no \"values\""));
+  const std::pair<const char*, const char*> kRanges[] = {{R"([4, 4])", "the smaller first"},
+                                                         {R"([1, 2, 3])", "the smaller first"},
+                                                         {R"([0.5, 2])", "the smaller first"},
+                                                         {R"("1-4")", "the smaller first"},
+                                                         {R"([0, 8], "log": true)", "begins at 1 or above"},
+                                                         {R"([1, 8], "log": true, "step": 2)", "has no \"step\""},
+                                                         {R"([1, 8], "log": 2)", "true or false"},
+                                                         {R"([1, 8], "step": 0)", "at least 1"},
+                                                         {R"([1, 8], "values": [1])", "keep one"},
+                                                         {R"([1, 9e9])", "more than 1000 values"}};
+  for (const auto& [range, why] : kRanges) {
+    const std::string text = std::string(R"({"gradient_accumulation_steps": {"range": )") + range + "}}";
+    EXPECT_THAT(refusal(text.c_str()), HasSubstr(why)) << range;
+  }
   EXPECT_THAT(refusal(R"({"gradient_clipping": {"value": [1]}})"), HasSubstr("member 'value'"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": {"values": [1], "stages": 3}})"), HasSubstr("\"stages\" is 3"));
   EXPECT_THAT(refusal(R"({"gradient_clipping": {"values": [1], "stages": [7]}})"), HasSubstr("\"stages\" lists 7"));
