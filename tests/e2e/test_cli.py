@@ -49,6 +49,32 @@ class Cli(HostTest):
                          {"status", "reason", "best", "gain", "trials", "metric", "dir", "files"})
         self.assertIn("trial 0  stage", result.stderr)
 
+    def test_space_prints_what_would_be_searched_and_runs_nothing(self):
+        (self.dir / "space.json").write_text(json.dumps({"workers": {"range": [1, 8], "log": True}, "mine": [1, 2]}))
+        options = ["space", "--space", "space.json", "-z", 1, 2, "--max-micro-batch", 64]
+        command = self.command("--workers={workers}")
+        before = sorted(self.dir.iterdir())
+        result = self.dsat(*options, "--", *command)
+        self.assert_ok(result)
+        lines = result.stdout.splitlines()
+        self.assertEqual(lines[:4], [
+            "zero_optimization.stage: 1 2",
+            "    stages 1 2; default; what is partitioned: 1 optimizer states, 2 gradients too, 3 parameters too; read "
+            "by every version",
+            "train_micro_batch_size_per_gpu: 1 to 64",
+            "    stages 1 2; default; samples of a device in one pass; read by every version"])
+        self.assertIn("zero_optimization.overlap_comm: true false\n    stages 2; default; reduces gradients",
+                      result.stdout)
+        self.assertIn("workers: 1 2 4 8\n    stages 1 2; --space space.json; '--workers={workers}' of the command\n",
+                      result.stdout)
+        self.assertIn("mine: 1 2\n    stages 1 2; --space space.json\n", result.stdout)
+        axes = json.loads(self.dsat(*options, "--json", "--", *command).stdout)["axes"]
+        self.assertEqual([axis["values"] for axis in axes if axis["key"] == "workers"], [[1, 2, 4, 8]])
+        self.assertEqual(sorted(self.dir.iterdir()), before)
+        result = self.dsat("space", "--", "python3", "no.py")
+        self.assert_ok(result, 2)
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+
     def test_a_failing_study_begins_standard_error_with_the_reason(self):
         result = self.run_host(SHORT, self.command("--misbehave", "typo"))
         self.assert_ok(result, 1)

@@ -11,6 +11,7 @@
 namespace dsat::cli {
 
 int tune(const Tokens& arguments, Console& console);
+int space(const Tokens& arguments, Console& console);
 // `arguments` may begin with the search method.
 int tune_experiment(const Tokens& arguments, Console& console);
 int resume(const Tokens& arguments, Console& console);

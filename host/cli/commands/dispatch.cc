@@ -32,6 +32,8 @@ int dispatch(const Tokens& arguments, Console& console) {
       return estimate(rest, console);
     case Action::plugins:
       return plugins(rest, console);
+    case Action::space:
+      return space(rest, console);
     case Action::validate:
       return validate(rest, console);
     case Action::new_plugin:

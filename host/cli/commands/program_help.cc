@@ -51,6 +51,7 @@ constexpr const char* kSubCommands =
     "  new-plugin NAME         begin a searcher of your own\n"
     "  completion SHELL, man   completion of bash, zsh or fish; the manual page\n"
     "  estimate                memory of each ZeRO stage, without a trial\n"
+    "  space COMMAND...        what would be searched, without a trial\n"
     "\n";
 
 constexpr const char* kMore = "More: --help all, --searcher NAME --help, METHOD --help, SUB-COMMAND --help.\n";

@@ -1,8 +1,9 @@
 // dsat-host [options] [--] COMMAND...: finds the plugins first, because they declare options, then reads the command
-// line and runs the study.
+// line and runs the study. dsat-host space [options] [--] COMMAND... prints its space instead.
 
 #include "commands/commands.h"
 #include "commands/host_options.h"
+#include "commands/print_space.h"
 #include "commands/program_help.h"
 #include "commands/run_study.h"
 #include "commands/subcommand.h"
@@ -21,11 +22,23 @@
 #include "terminal/exit_status.h"
 
 namespace dsat::cli {
-int tune(const Tokens& arguments, Console& console) {
+namespace {
+
+constexpr const char* kSpaceUsage =
+    "Usage: dsat-host space [options] -- COMMAND...\n"
+    "\n"
+    "Prints what `dsat-host [options] -- COMMAND...` would search, and runs nothing. The options are the same:\n"
+    "dsat-host --help.\n"
+    "\n";
+
+enum class Purpose { tune, print_space };
+
+int read_command_line(const Tokens& arguments, Purpose purpose, Console& console) {
   OptionSet set = tune_options();
   const Preview wanted = preview(set, arguments);
   if (wanted.version) return print_version(console), kBestFound;
   const bool names_plugin = wanted.searcher || wanted.profiler;
+  if (wanted.help && purpose == Purpose::print_space) return console.print(kSpaceUsage), kBestFound;
   if (wanted.help && !names_plugin) return print_program_help(set, wanted, console), kBestFound;
 
   const AutotuningChoice autotuning = read_autotuning(arguments, wanted.ds_config, wanted.autotuning);
@@ -60,6 +73,7 @@ int tune(const Tokens& arguments, Console& console) {
   if (tuner) notices.insert(notices.begin(), tuner->notice);
   if (values.given("json")) console.reserve_stdout_for_json();
 
+  if (purpose == Purpose::print_space) return print_space(options, console);
   RunSettings settings = run_settings(values);
   settings.max_trials = options.max_trials;
   settings.notices = std::move(notices);
@@ -70,6 +84,14 @@ int tune(const Tokens& arguments, Console& console) {
   auto study = host::Study::create(std::move(options));
   if (!study.ok()) return console.error(study.status().message()), exit_status(study.status());
   return run_study(*study.value(), settings, console);
+}
+
+}  // namespace
+
+int tune(const Tokens& arguments, Console& console) { return read_command_line(arguments, Purpose::tune, console); }
+
+int space(const Tokens& arguments, Console& console) {
+  return read_command_line(arguments, Purpose::print_space, console);
 }
 
 }  // namespace dsat::cli

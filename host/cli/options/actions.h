@@ -22,6 +22,7 @@ enum class Action {
   serve,
   export_study,
   estimate,
+  space,
   plugins,
   validate,
   new_plugin,

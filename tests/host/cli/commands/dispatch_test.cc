@@ -38,7 +38,8 @@ TEST(Run, HelpAndVersionGoToStandardOutput) {
 }
 
 TEST(Run, EverySubCommandHasHelp) {
-  for (const char* word : {"resume", "show", "estimate", "plugins", "validate", "new-plugin", "completion", "man"}) {
+  for (const char* word :
+       {"resume", "show", "estimate", "space", "plugins", "validate", "new-plugin", "completion", "man"}) {
     const Ran ran({word, "--help"});
     EXPECT_EQ(ran.status, kBestFound) << word;
     EXPECT_THAT(ran.out, StartsWith("Usage: dsat-host " + std::string(word)));
@@ -47,6 +48,7 @@ TEST(Run, EverySubCommandHasHelp) {
 
 TEST(Run, WrongUsageIsStatusTwoWithOneLine) {
   const std::vector<Tokens> cases{{"validate"},
+                                  {"space"},
                                   {"new-plugin"},
                                   {"man", "dsat-trial"},
                                   {"completion"},

@@ -22,6 +22,7 @@ TEST(ActionOf, IsDecidedByTheFirstArgument) {
   EXPECT_EQ(action_of({"report", "dir"}), Action::report);
   EXPECT_EQ(action_of({"serve", "dir"}), Action::serve);
   EXPECT_EQ(action_of({"estimate"}), Action::estimate);
+  EXPECT_EQ(action_of({"space", "--", "x"}), Action::space);
   EXPECT_EQ(action_of({"plugins"}), Action::plugins);
   EXPECT_EQ(action_of({"validate", "lib.so"}), Action::validate);
   EXPECT_EQ(action_of({"new-plugin", "climb"}), Action::new_plugin);
