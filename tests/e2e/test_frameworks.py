@@ -5,6 +5,7 @@ The programs are the stand-ins of tests/fixtures/frameworks.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -31,7 +32,7 @@ class Frameworks(HostTest):
         super().setUp()
         self.bin = self.dir / "bin"
         self.bin.mkdir()
-        for name in ("accelerate", "trl", "axolotl", "llamafactory-cli", "swift"):
+        for name in ("accelerate", "trl", "axolotl", "llamafactory-cli", "swift", "torchrun"):
             (self.bin / name).write_text("#!%s -S\nimport sys\nsys.path[:0] = [%r, %r]\nimport frameworks\n"
                                          "frameworks.main(%r, sys.argv[1:])\n" % (sys.executable, str(FRAMEWORKS),
                                                                                   str(FIXTURES), name))
@@ -207,6 +208,17 @@ class Frameworks(HostTest):
         self.write("sft.yaml", TRAIN + "deepspeed: zero2\n")
         self.tune("env NPROC_PER_NODE=2 swift sft sft.yaml")
 
+    def test_json_of_arguments(self):
+        """HfArgumentParser takes one JSON file, which it knows by its ending."""
+        self.write("args.json", json.dumps({"output_dir": "out", "per_device_train_batch_size": 4,
+                                            "deepspeed": "ds.json", "learning_rate": 1e-4}))
+        best = self.tune("torchrun --nproc_per_node 2 train.py args.json")
+        self.assertIn(" %s" % (self.dir / "out-dsat/best_train.json"), best)
+        written = json.loads((self.dir / "out-dsat/best_train.json").read_text())
+        self.assertEqual(written.pop("per_device_train_batch_size"), self.best()["train_micro_batch_size_per_gpu"])
+        self.assertEqual(written, {"output_dir": "out", "deepspeed": str(self.dir / "out-dsat/best_ds_config.json"),
+                                   "gradient_accumulation_steps": 1, "learning_rate": 1e-4})
+
     # Words and placeholders
 
     def test_words_of_omegaconf(self):
@@ -227,8 +239,8 @@ class Frameworks(HostTest):
         (self.dir / "out-dsat").rename(self.dir / "out-before")
         return self.refuse(command, *options)
 
-    def test_placeholders(self):
-        """Megatron-DeepSpeed: the stage, the micro batch and the configuration stand in the command."""
+    def megatron(self):
+        """Its flags go before the configuration: the stage, the micro batch, and how often it accumulates."""
         self.write("pretrain.py", "import sys\nsys.path[:0] = [%r, %r]\nimport frameworks\n"
                    "flags = frameworks.flags_of(sys.argv[1:])\nconfig = frameworks.load(flags['deepspeed_config'])\n"
                    "config['zero_optimization']['stage'] = flags['zero_stage']\n"
@@ -236,8 +248,47 @@ class Frameworks(HostTest):
                    "config['gradient_accumulation_steps'] = flags['global_batch_size'] // flags['micro_batch_size']\n"
                    "frameworks.measure(config)\n" % (str(FRAMEWORKS), str(FIXTURES)))
         self.write_config({**CONFIG, "zero_optimization": {"stage": 2}})
+
+    def test_megatron_deepspeed(self):
+        self.megatron()
+        best = self.tune("%s -S pretrain.py --deepspeed_config ds_config.json --zero-stage 2 --micro-batch-size 4 "
+                         "--global-batch-size 64" % sys.executable)
+        self.assertIn("--micro-batch-size %d " % self.best()["train_micro_batch_size_per_gpu"], best)
+
+    def test_placeholders(self):
+        self.megatron()
         self.tune("%s -S pretrain.py --deepspeed_config ds_config.json --zero-stage={stage} --micro-batch-size "
                   "{micro_batch} --global-batch-size 64" % sys.executable, "--global-batch", 64)
+
+    def test_switches_variables_and_options_are_axes(self):
+        self.environment["PATH"] = "%s/bin:%s" % (FIXTURES, self.environment["PATH"])
+        axes = {"alloc": ["", "expandable"], "bind": ["", "--bind_cores_to_rank"], "gc": [None, "--checkpointing"],
+                "attention": ["sdpa", "eager"], "workers": {"range": [1, 8], "log": True}}
+        self.write("space.json", json.dumps(axes))
+        self.write("train.py", "import json, os, sys\nsys.path[:0] = [%r, %r]\nimport frameworks\n"
+                   "words = sys.argv[1:]\n"
+                   "frameworks.note('words', json.dumps([os.environ['ALLOC']] + words))\n"
+                   "frameworks.measure(frameworks.load(words[words.index('--deepspeed_config') + 1]))\n"
+                   % (str(FRAMEWORKS), str(FIXTURES)))
+        self.write_config({**CONFIG, "zero_optimization": {"stage": 2}, "gradient_accumulation_steps": 1})
+        best = self.tune("env ALLOC={alloc} deepspeed {bind} --num_gpus 1 train.py --deepspeed_config ds_config.json "
+                         "--attention={attention} {gc} --workers {workers}", "--space", "space.json")
+        self.assertNotIn("{", best)
+        combinations = set()
+        for trial in self.show("out-dsat")["trials"]:
+            folder, config = self.dir / "out-dsat/trials" / str(trial["id"]), trial["config"]
+            if not (folder / "words").exists():
+                continue
+            words = json.loads((folder / "words").read_text())
+            self.assertEqual(words[0], config["alloc"])
+            self.assertEqual(words[-2:], ["--workers", str(config["workers"])])
+            self.assertIn("--attention=%s" % config["attention"], words)
+            self.assertEqual("--checkpointing" in words, config["gc"] is not None)
+            self.assertEqual("--bind_cores_to_rank" in (folder / "cmd.txt").read_text(), config["bind"] != "")
+            if trial["kind"] == "baseline":
+                self.assertEqual([config[key] for key in axes], ["", "", None, "sdpa", 1])
+            combinations.add(tuple(config[key] for key in axes))
+        self.assertGreater(len(combinations), 1)
 
     # Configurations built in Python
 
@@ -328,6 +379,25 @@ class Frameworks(HostTest):
     def test_anchors_are_read(self):
         self.write("sft.yaml", "x: &n 2\n" + TRAIN.replace("steps: 2", "steps: *n") + "deepspeed: ds.json\n")
         self.tune("llamafactory-cli train sft.yaml")
+
+    def test_the_quick_starts_without_deepspeed_are_told_what_to_add(self):
+        self.write("zero.json", "{}")
+        for command, line, added in (
+                ("trl sft --output_dir out", "add --accelerate_config zero2 to it", " --accelerate_config zero2"),
+                ("swift sft --output_dir out", "add --deepspeed zero2 to it", " --deepspeed zero2"),
+                ("llamafactory-cli train --output_dir out", "add --deepspeed FILE.json to it", " --deepspeed ds.json")):
+            with self.subTest(command):
+                self.assertIn("names no DeepSpeed configuration: %s," % line, self.refuse(command))
+                self.tune(command + added)
+                shutil.rmtree(self.dir / "out-dsat")
+        self.write("sft.yaml", TRAIN)
+        self.write("config.yml", "base_model: some/model\nmicro_batch_size: 1\ngradient_accumulation_steps: 2\n")
+        for command in ("llamafactory-cli train sft.yaml", "axolotl train config.yml"):
+            with self.subTest(command):
+                self.assertIn("or give --ds-config FILE.json ({} in it", self.refuse(command))
+                self.tune(command, "--ds-config", "zero.json")
+                self.assertIn("deepspeed: \"%s\"" % (self.dir / "out-dsat/best_ds_config.json"), self.best_train())
+                shutil.rmtree(self.dir / "out-dsat")
 
     def test_presets_without_their_package(self):
         self.environment["PYTHONPATH"] = str(FIXTURES)

@@ -179,13 +179,25 @@ void check_mapped_flags(const Argv& command, const ArgMappings& mappings, const 
   }
 }
 
-std::string stage_flag(const Argv& command) {
+ArgMappings megatron_flags(const Argv& command) {
+  constexpr int64_t kMostSamples = int64_t{1} << 40;
+  const struct {
+    const char *key, *flag;
+    int64_t low, high;
+  } kFlags[] = {{"zero_optimization.stage", "--zero_stage", 0, 3},
+                {config::kMicroBatchKey, "--micro_batch_size", 1, kMostSamples},
+                {config::kTrainBatchKey, "--global_batch_size", 1, kMostSamples}};
   const size_t script = find_launcher(command).end;
-  for (const FlagUse& use : find_flag_in_any_spelling(command, "--zero_stage")) {
-    const bool is_number = use.value < command.size() && parse_integer(use.read(command), 0, 3);
-    if (use.flag >= script && is_number) return command[use.flag].substr(0, command[use.flag].find('='));
+  ArgMappings mappings;
+  for (const auto& [key, flag, low, high] : kFlags) {
+    for (const FlagUse& use : find_flag_in_any_spelling(command, flag)) {
+      const bool is_number = use.value < command.size() && parse_integer(use.read(command), low, high);
+      if (use.flag < script || !is_number) continue;
+      mappings.emplace_back(key, command[use.flag].substr(0, command[use.flag].find('=')));
+      break;
+    }
   }
-  return "";
+  return mappings;
 }
 
 std::string flag_for_key(const Argv& command, const std::string& key, std::optional<int64_t> value) {

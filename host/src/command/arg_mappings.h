@@ -30,9 +30,10 @@ ArgMappings merge_arg_mappings(const Json& user_config, const Json& space_file,
 void check_mapped_flags(const Argv& command, const ArgMappings& mappings, const Json& user_config,
                         const config::Space& space);
 
-// The script's own flag for the ZeRO stage, --zero-stage or --zero_stage with a number, as Megatron's scripts have it
-// beside a configuration; empty: none. It has to follow the configuration, even if nobody maps it.
-std::string stage_flag(const Argv& command);
+// The script's own flags with numbers for the stage, the micro batch and the global batch, as Megatron's scripts have
+// them beside a configuration (--zero-stage, --micro-batch-size, --global-batch-size; also with underscores). They have
+// to follow the configuration, even if nobody maps them.
+ArgMappings megatron_flags(const Argv& command);
 
 // Guesses the flag of the script that sets what `key` sets: one whose name is one for the key (--batch_size, --bs) and
 // whose value is `value`, or else one with another number. Empty: the command has none. Known are the keys of the micro

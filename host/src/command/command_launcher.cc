@@ -283,7 +283,7 @@ std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const
   }
   const auto settings = changed_settings(accelerate_settings_, changes);
   if (settings) files.push_back({"--config_file", kAccelerateFile, *settings});
-  add_training_yaml(trial.config, trial.config_file, kTrainFile, files);
+  add_training_yaml(trial.config, trial.config_file, false, files);
   // In an allocation the job's script writes the hostfile.
   if (takes_whole_hostfile() && !trial.hostfile.empty() && trial.allocation_nodes == 0) {
     files.push_back({"--hostfile", kHostfile, hostfile_of(trial.slots)});
@@ -291,9 +291,11 @@ std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const
   return files;
 }
 
-void CommandTemplate::add_training_yaml(const Json& config, const fs::path& config_file, const char* name,
+void CommandTemplate::add_training_yaml(const Json& config, const fs::path& config_file, bool is_best,
                                         std::vector<CommandFile>& files) const {
-  if (training_yaml_) files.push_back({"", name, with_configuration(*training_yaml_, config, config_file)});
+  if (!training_yaml_) return;
+  const char* name = is_best ? training_yaml_->name_of_best() : training_yaml_->name_in_trial();
+  files.push_back({"", name, with_configuration(*training_yaml_, config, config_file)});
 }
 
 std::vector<CommandFile> CommandTemplate::best_files(const Json& config, const fs::path& config_file,
@@ -302,7 +304,7 @@ std::vector<CommandFile> CommandTemplate::best_files(const Json& config, const f
   const auto settings =
       changed_settings(accelerate_settings_, changes_for_file(accelerate_settings_, config_file, accelerate_config_));
   if (settings) files.push_back({"--config_file", kBestAccelerateFile, *settings});
-  add_training_yaml(config, config_file, kBestTrainFile, files);
+  add_training_yaml(config, config_file, true, files);
   if (takes_whole_hostfile() && size && !size->hostfile.empty()) {
     files.push_back({"--hostfile", kBestHostfile, hostfile_of(size->slots)});
   }

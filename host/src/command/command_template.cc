@@ -39,6 +39,28 @@ void replace_all(std::string& text, std::string_view what, const std::string& wi
   }
 }
 
+// Stands for a word of which nothing is left, until the launcher's options are written.
+constexpr const char* kEmptied = "{\x01}";
+
+// {KEY} of any key of the trial's configuration with a single value; null and "" leave nothing.
+void fill_keys(std::string& token, const Json& config) {
+  bool is_filled = false;
+  for (size_t at = token.find('{'); at != std::string::npos; at = token.find('{', at)) {
+    const size_t end = token.find('}', at);
+    if (end == std::string::npos) break;
+    const Json* value = config::find(config, token.substr(at + 1, end - at - 1));
+    if (value == nullptr || value->is_structured()) {
+      ++at;
+      continue;
+    }
+    const std::string text = as_argument(value).value_or("");
+    token.replace(at, end + 1 - at, text);
+    at += text.size();
+    is_filled = true;
+  }
+  if (is_filled && token.empty()) token = kEmptied;
+}
+
 void fill_placeholders(std::string& token, const Json& config, const std::filesystem::path& config_file,
                        const std::filesystem::path& trial_dir) {
   replace_all(token, kConfigPlaceholder, config_file.string());
@@ -47,7 +69,10 @@ void fill_placeholders(std::string& token, const Json& config, const std::filesy
   for (const auto& [placeholder, key] : kValuePlaceholders) {
     if (const auto value = as_argument(config::find(config, key))) replace_all(token, placeholder, *value);
   }
+  fill_keys(token, config);
 }
+
+void drop_emptied(Argv& argv) { argv.erase(std::remove(argv.begin(), argv.end(), kEmptied), argv.end()); }
 
 bool ends_in_json(const std::string& text) { return text.size() > 5 && text.compare(text.size() - 5, 5, ".json") == 0; }
 
@@ -219,6 +244,11 @@ void CommandTemplate::find_config() {
   if (find_config_of_yaml() || find_config_of_accelerate()) return;
   if (request_.inject) return take_given_config();
   if (!request_.ds_config) refuse_no_config();
+  if (training_yaml_ && training_yaml_->takes_keys) {  // each copy names the trial's
+    training_yaml_->config_name = request_.ds_config->string();
+    config_file_ = request_.cwd / *request_.ds_config;
+    return;
+  }
   if (!config_by_variable_ && std::none_of(argv.begin(), argv.end(), has_placeholder)) {
     throw Error(fmt::format(
         "--ds-config {}: the command does not use it: put {{ds_config}} (or {{trial_dir}}) where the command takes "
@@ -294,6 +324,13 @@ std::filesystem::path CommandTemplate::existing_config(const std::string& name, 
   throw Error(fmt::format("{} {}: no such file in {}", where, name, request_.cwd.string()));
 }
 
+// What its users add for DeepSpeed; empty: no framework.
+static std::string flag_of_framework(Framework framework) {
+  if (framework == Framework::trl) return "--accelerate_config zero2 to it";
+  if (framework == Framework::swift) return "--deepspeed zero2 to it";
+  return framework == Framework::none ? "" : "--deepspeed FILE.json to it";
+}
+
 void CommandTemplate::refuse_no_config() const {
   if (const auto hidden = hidden_config(request_.argv, request_.cwd)) {
     const std::string place =
@@ -305,19 +342,21 @@ void CommandTemplate::refuse_no_config() const {
   const std::string missing = missing_yaml(request_.argv, launcher_, request_.cwd);
   if (!missing.empty()) throw Error(fmt::format("no file '{}' in {}", missing, request_.cwd.string()));
   if (training_yaml_) {
-    throw Error(fmt::format("{} names no DeepSpeed configuration: add `deepspeed: FILE.json` to it",
-                            training_yaml_->file.string()));
+    throw Error(fmt::format(
+        "{} names no DeepSpeed configuration: add `deepspeed: FILE.json` to it{}", training_yaml_->file.string(),
+        training_yaml_->takes_keys ? ", or give --ds-config FILE.json ({} in it begins at DeepSpeed's defaults)" : ""));
   }
   const AccelerateSettings& settings = accelerate_settings_;
   const bool is_other = !settings.distributed_type.empty() && settings.distributed_type != "DEEPSPEED";
   if (is_other) throw Error(why_no_deepspeed(settings));
-  std::string flag = "--deepspeed_config FILE to it";
-  if (launcher_.kind == Launcher::accelerate) flag = "--use_deepspeed --deepspeed_config_file FILE before the script";
+  std::string flag = flag_of_framework(find_framework(request_.argv));
+  if (flag.empty() && launcher_.kind == Launcher::accelerate)
+    flag = "--use_deepspeed --deepspeed_config_file FILE before the script";
   throw Error(fmt::format(
       "the command names no DeepSpeed configuration: add {}, or give --ds-config FILE and put {{ds_config}} "
       "where the command takes it or read DSAT_DS_CONFIG in the script; if the script builds it in Python, give "
       "--inject",
-      flag));
+      flag.empty() ? "--deepspeed_config FILE to it" : flag));
 }
 
 void CommandTemplate::take_config_of_command() {
@@ -352,9 +391,10 @@ void CommandTemplate::take_given_config() {
 }
 
 void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
-                                   const std::filesystem::path& trial_dir, const char* train_file) const {
+                                   const std::filesystem::path& trial_dir, bool is_best) const {
   if (training_yaml_) {
-    training_yaml_->use.write(argv, (trial_dir / train_file).string());
+    const char* name = is_best ? training_yaml_->name_of_best() : training_yaml_->name_in_trial();
+    training_yaml_->use.write(argv, (trial_dir / name).string());
     follow_in_words(argv, *training_yaml_, config, config_file);
   }
   for (std::string& token : argv) fill_placeholders(token, config, config_file, trial_dir);
@@ -371,8 +411,9 @@ void CommandTemplate::apply_config(Argv& argv, const Json& config, const std::fi
 
 Argv CommandTemplate::render(const TrialContext& trial) const {
   Argv argv = request_.argv;
-  apply_config(argv, trial.config, trial.config_file, trial.trial_dir, kTrainFile);
+  apply_config(argv, trial.config, trial.config_file, trial.trial_dir, false);
   apply_launcher(argv, trial);
+  drop_emptied(argv);
   return argv;
 }
 
@@ -382,7 +423,7 @@ Argv CommandTemplate::render_best(const Json& config, const std::filesystem::pat
   // In a trial's folder the configuration has another name.
   for (std::string& token : argv) replace_all(token, "{trial_dir}/ds_config.json", config_file.string());
   const std::filesystem::path folder = config_file.parent_path();
-  apply_config(argv, config, config_file, folder, kBestTrainFile);
+  apply_config(argv, config, config_file, folder, true);
   if (size) apply_size(argv, *size);
   name_config_of_accelerate(argv, config_file);
   name_files(argv, best_files(config, config_file, size), folder);
@@ -390,6 +431,7 @@ Argv CommandTemplate::render_best(const Json& config, const std::filesystem::pat
   if (config_by_variable_) {
     argv.insert(argv.begin(), {"env", fmt::format("{}={}", kConfigVariable, config_file.string())});
   }
+  drop_emptied(argv);
   if (request_.inject) argv = with_injection(argv, config_file, folder / kHookFolder, request_.environment);
   return argv;
 }

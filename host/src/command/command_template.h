@@ -178,8 +178,8 @@ class CommandTemplate {
   bool deepspeed_takes_file() const;
   bool names_config_by(std::string_view variable) const;
   void apply_config(Argv& argv, const Json& config, const std::filesystem::path& config_file,
-                    const std::filesystem::path& trial_dir, const char* train_file) const;
-  void add_training_yaml(const Json& config, const std::filesystem::path& config_file, const char* name,
+                    const std::filesystem::path& trial_dir, bool is_best) const;
+  void add_training_yaml(const Json& config, const std::filesystem::path& config_file, bool is_best,
                          std::vector<CommandFile>& files) const;
   void apply_launcher(Argv& argv, const TrialContext& trial) const;
   void name_config_of_accelerate(Argv& argv, const std::filesystem::path& config_file) const {

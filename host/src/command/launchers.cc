@@ -103,12 +103,16 @@ std::optional<int> wrapper_tasks(const Argv& argv, size_t wrapper) {
   return *nodes * per_node.value_or(1);
 }
 
+// A placeholder before the script stands for an option of the launcher, or for none.
+bool is_placeholder(const std::string& word) { return word.size() > 2 && word.front() == '{' && word.back() == '}'; }
+
 // Returns the place after the launcher's own options. A script is never an option's value, so an unknown option before
 // it is a switch of a newer launcher.
 size_t end_of_launcher_options(const Argv& argv, size_t begin) {
   size_t end = begin;
-  while (end < argv.size() && is_option(argv[end])) {
-    const bool has_value = argv[end].find('=') == std::string::npos && !is_launcher_switch(argv[end]);
+  while (end < argv.size() && (is_option(argv[end]) || is_placeholder(argv[end]))) {
+    const bool has_value =
+        is_option(argv[end]) && argv[end].find('=') == std::string::npos && !is_launcher_switch(argv[end]);
     ++end;
     if (has_value && end < argv.size() && !is_python_script(argv[end])) ++end;
   }

@@ -13,6 +13,7 @@ namespace dsat::host {
 namespace {
 
 constexpr const char* kProcesses = "NPROC_PER_NODE";
+constexpr const char* kNodes = "NNODES";
 constexpr const char* kForce = "FORCE_TORCHRUN";
 
 bool one_of(std::string_view word, std::initializer_list<std::string_view> words) {
@@ -88,8 +89,15 @@ std::optional<int> processes_by_variables(const Argv& argv, const Environment& e
   if (!reads_torchrun_variables(argv)) return std::nullopt;
   if (const auto count = get_variable(environment, kProcesses)) return parse_count(*count);
   // Without the variables swift trains in a single process.
-  const bool is_single = find_framework(argv) == Framework::swift && !is_given(argv, environment, "NNODES");
+  const bool is_single = find_framework(argv) == Framework::swift && !is_given(argv, environment, kNodes);
   return is_single ? std::optional(1) : std::nullopt;
+}
+
+std::string nodes_by_variable(const Argv& argv, const Environment& environment) {
+  if (!reads_torchrun_variables(argv)) return "";
+  const auto word = torchrun_variable(argv, kNodes);
+  const std::string nodes = word ? word->read(argv) : get_variable(environment, kNodes).value_or("");
+  return nodes == "1" ? "" : nodes;
 }
 
 void apply_torchrun_variables(Argv& argv, uint16_t port, const Environment& environment) {

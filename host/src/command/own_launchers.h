@@ -30,6 +30,9 @@ std::optional<FlagUse> torchrun_variable(const Argv& argv, std::string_view name
 // words do not give; nullopt: all devices, or another program.
 std::optional<int> processes_by_variables(const Argv& argv, const Environment& environment);
 
+// Returns NNODES of such a program, from before it or around it, if it is no 1; empty: one node, or another program.
+std::string nodes_by_variable(const Argv& argv, const Environment& environment);
+
 // Gives such a program the trial's port in place of its own, and LLaMA-Factory, which trains without torchrun on a
 // single device, the variable that makes it start torchrun. `port`: 0 for the best command, which keeps its own.
 void apply_torchrun_variables(Argv& argv, uint16_t port, const Environment& environment);

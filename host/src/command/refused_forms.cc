@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "command/own_launchers.h"
 #include "dsat/base/numbers.h"
 #include "dsat/error.h"
 
@@ -69,7 +70,7 @@ void refuse_forms(const Argv& argv, const LauncherUse& launcher) {
   refuse_batch_finder(argv, launcher);
 }
 
-void refuse_part_of_a_job(const Argv& argv, const LauncherUse& launcher) {
+void refuse_part_of_a_job(const Argv& argv, const LauncherUse& launcher, const Environment& environment) {
   if (launcher.wrapper) return;
   const auto refuse = [](const std::string& what, const char* instead) {
     throw Error(
@@ -81,6 +82,9 @@ void refuse_part_of_a_job(const Argv& argv, const LauncherUse& launcher) {
     const auto count = launcher_value(argv, launcher, names);
     return count && parse_count(*count).value_or(0) > 1 ? *count : "";
   };
+  if (const std::string nodes = nodes_by_variable(argv, environment); !nodes.empty()) {
+    refuse("NNODES=" + nodes, "give one node (NNODES=1)");
+  }
   if (launcher.kind == Launcher::deepspeed) {
     for (const char* option : {"--no_ssh", "--node_rank"}) {
       if (launcher_tokens(argv, launcher, {option}).empty()) continue;

@@ -4,6 +4,7 @@
 #define DSAT_HOST_COMMAND_REFUSED_FORMS_H_
 
 #include "command/launchers.h"
+#include "dsat/host/environment.h"
 
 namespace dsat::host {
 
@@ -13,7 +14,8 @@ void refuse_forms(const Argv& argv, const LauncherUse& launcher);
 
 // Refuses a command that starts the ranks of one node only and waits for the same command on other nodes. Not for
 // schedulers, which start the command on each node.
-void refuse_part_of_a_job(const Argv& argv, const LauncherUse& launcher);
+// `environment`: the variables around the command.
+void refuse_part_of_a_job(const Argv& argv, const LauncherUse& launcher, const Environment& environment);
 
 }  // namespace dsat::host
 

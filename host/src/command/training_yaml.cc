@@ -1,5 +1,5 @@
-// Tries the words that end in .yaml or .yml, except the launcher's own. A file is one of training if it has a key that
-// only such files have.
+// Tries the words that end in .yaml, .yml or .json, except the launcher's own. A file is one of training if it has a
+// key that only such files have.
 #include "command/training_yaml.h"
 
 #include <fmt/format.h>
@@ -12,6 +12,7 @@
 
 #include "command/hugging_face.h"
 #include "command/own_launchers.h"
+#include "dsat/base/affix.h"
 #include "dsat/base/files.h"
 #include "dsat/base/numbers.h"
 #include "dsat/config/batch.h"
@@ -40,14 +41,20 @@ bool looks_like_training(const std::string& text) {
   return RE2::PartialMatch(text, kKey);
 }
 
+// A JSON file may be DeepSpeed's configuration, which has the accumulation, too, or anything else.
+bool is_json_of_training(const std::string& text) {
+  static const RE2 kKey(R"re("(deepspeed|per_device_train_batch_size)"\s*:)re");
+  return RE2::PartialMatch(text, kKey);
+}
+
 // The words that may name such a file: FILE, --config FILE, --config=FILE, config=FILE.
-std::vector<FlagUse> yaml_words(const Argv& argv, const LauncherUse& launcher) {
+std::vector<FlagUse> file_words(const Argv& argv, const LauncherUse& launcher) {
   std::vector<FlagUse> uses;
   for (size_t i = launcher.kind == Launcher::none ? 0 : launcher.begin; i < argv.size(); ++i) {
     const bool is_launchers = !launcher.mixed && i < launcher.end;
     const std::string before = i > 0 ? with_underscores(argv[i - 1]) : "";
     const bool is_accelerates = launcher.mixed && (before == "--config_file" || before == "--accelerate_config");
-    if (!is_yaml_name(argv[i]) || is_launchers || is_accelerates) continue;
+    if ((!is_yaml_name(argv[i]) && !ends_with(argv[i], ".json")) || is_launchers || is_accelerates) continue;
     const size_t equals = argv[i].find('=');
     uses.push_back({i, i, equals == std::string::npos ? 0 : equals + 1});
   }
@@ -68,14 +75,16 @@ std::optional<TrainingYaml> read_training_yaml(const Argv& argv, const LauncherU
   FileText text = try_read_file(training.file, kMaxTrainingBytes);
   if (!text.ok()) return std::nullopt;
   training.text = std::move(text.bytes);
+  if (training.is_json() && !is_json_of_training(training.text)) return std::nullopt;
   std::optional<YamlFile> yaml;
   try {
     yaml = YamlFile::parse(training.text, training.file);
   } catch (const Error&) {
-    if (looks_like_training(training.text)) throw;
+    if (!training.is_json() && looks_like_training(training.text)) throw;
     return std::nullopt;
   }
   training.root = yaml->root();
+  if (!training.root.is_object()) return std::nullopt;
   const Json* config = yaml->find(kConfigKey);
   if (config != nullptr && !config->is_object() && !config->is_string()) {
     yaml->refuse(kConfigKey, fmt::format("is {}: name the configuration file", config->dump()));
@@ -139,7 +148,7 @@ std::string TrainingYaml::text_at(const char* key) const {
 
 std::optional<TrainingYaml> find_training_yaml(const Argv& argv, const LauncherUse& launcher, const fs::path& cwd) {
   std::optional<TrainingYaml> found;
-  for (const FlagUse& use : yaml_words(argv, launcher)) {
+  for (const FlagUse& use : file_words(argv, launcher)) {
     std::optional<TrainingYaml> yaml = read_training_yaml(argv, launcher, use, cwd);
     if (!yaml) continue;
     if (found && found->has_configuration() && yaml->has_configuration()) {
@@ -152,15 +161,20 @@ std::optional<TrainingYaml> find_training_yaml(const Argv& argv, const LauncherU
 }
 
 std::string missing_yaml(const Argv& argv, const LauncherUse& launcher, const fs::path& cwd) {
-  for (const FlagUse& use : yaml_words(argv, launcher)) {
+  for (const FlagUse& use : file_words(argv, launcher)) {
     const std::string name = use.read(argv);
     std::error_code error;
-    if (!fs::exists(cwd / name, error) && name.find('{') == std::string::npos) return name;
+    if (is_yaml_name(name) && !fs::exists(cwd / name, error) && name.find('{') == std::string::npos) return name;
   }
   return "";
 }
 
 std::string with_configuration(const TrainingYaml& yaml, const Json& config, const fs::path& config_file) {
+  if (yaml.is_json()) {
+    Json root = yaml.root;
+    for (const auto& [key, value] : values_of(yaml, config, config_file)) root[key] = value;
+    return config::text_of(root, 2) + "\n";
+  }
   YamlCopy copy(yaml.text, yaml.file);
   for (const auto& [key, value] : values_of(yaml, config, config_file)) copy.set(key, value);
   // axolotl takes two of the three.

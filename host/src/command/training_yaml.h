@@ -1,4 +1,5 @@
-// The YAML file in a command that holds the training's arguments, as LLaMA-Factory, axolotl and TRL take them.
+// The YAML file in a command that holds the training's arguments, as LLaMA-Factory, axolotl and TRL take them; or a
+// JSON file, as HfArgumentParser takes it, too.
 //
 // It may name the configuration (`deepspeed: FILE`), or hold it. Each trial gets a copy with its configuration and
 // batch sizes. Words as OmegaConf takes them (`gradient_accumulation_steps=4`) go before the file's values and follow,
@@ -16,8 +17,9 @@
 
 namespace dsat::host {
 
-inline constexpr const char* kTrainFile = "train.yaml";  // in a trial's folder
+// Parsers know the format by the ending.
 inline constexpr const char* kBestTrainFile = "best_train.yaml";
+inline constexpr const char* kBestTrainJsonFile = "best_train.json";
 
 struct TrainingYaml {
   FlagUse use;                 // the word that names the file
@@ -30,6 +32,9 @@ struct TrainingYaml {
   const char* micro_batch_key = nullptr;  // micro_batch_size of axolotl, or per_device_train_batch_size
   bool takes_keys = false;                // keys that the file does not have may be added: its reader knows them
 
+  bool is_json() const { return file.extension() == ".json"; }
+  const char* name_in_trial() const { return is_json() ? "train.json" : "train.yaml"; }
+  const char* name_of_best() const { return is_json() ? kBestTrainJsonFile : kBestTrainFile; }
   bool has_configuration() const { return !config_name.empty() || config.is_object(); }
   std::string text_at(const char* key) const;  // a scalar at the top; empty: none
 };

@@ -116,6 +116,22 @@ Json load_space_file(const fs::path& file) {
   }
 }
 
+// A key of the space file whose {KEY} stands in the command has no value of the user's own but the first of its list.
+void take_first_values(Plan& plan) {
+  if (!plan.space_file.is_object()) return;
+  for (const auto& [key, body] : plan.space_file.items()) {
+    const std::string placeholder = fmt::format("{{{}}}", key);
+    const auto names_it = [&](const std::string& word) { return word.find(placeholder) != std::string::npos; };
+    const bool is_named = std::any_of(plan.command.begin(), plan.command.end(), names_it);
+    if (!is_named || config::find(plan.user_config, key) != nullptr) continue;
+    Json values = body;
+    for (const char* member : {"values", "range"}) {
+      if (body.is_object() && body.contains(member)) values = body[member];
+    }
+    if (values.is_array() && !values.empty()) config::set(plan.user_config, key, values.front());
+  }
+}
+
 // Whether `path` is `folder` or in it, after resolving links.
 bool is_within(const fs::path& path, const fs::path& folder) {
   std::error_code error;
@@ -339,9 +355,9 @@ void check_copied_folder(const Plan& plan) {
 }
 
 // On other hosts the script may be at a place that does not exist here.
-void check_script(const Plan& plan) {
+void check_script(const Plan& plan, const Environment& environment) {
   if (plan.simulation || plan.runner != kLocalRunner || !plan.slots.hostfile.empty()) return;
-  refuse_part_of_a_job(plan.command, find_launcher(plan.command));
+  refuse_part_of_a_job(plan.command, find_launcher(plan.command), environment);
   const std::string problem = missing_script(plan.command, plan.cwd, plan.includes);
   if (!problem.empty()) throw Error(problem);
 }
@@ -380,13 +396,13 @@ int64_t first_data_parallel_size(const Plan& plan) try {
   throw plan.in_config(error);
 }
 
-void map_stage_flag(Plan& plan) {
-  constexpr const char* kStage = "zero_optimization.stage";
-  const std::string flag = stage_flag(plan.command);
-  const auto is_stage = [](const auto& mapping) { return mapping.first == kStage; };
-  if (flag.empty() || std::any_of(plan.arg_mappings.begin(), plan.arg_mappings.end(), is_stage)) return;
-  plan.arg_mappings.emplace_back(kStage, flag);
-  plan.notices.push_back(fmt::format("{} of the command follows the stage of each trial's configuration", flag));
+void map_megatron_flags(Plan& plan) {
+  for (const auto& [key, flag] : megatron_flags(plan.command)) {
+    const auto is_mapped = [&key = key](const auto& mapping) { return mapping.first == key; };
+    if (std::any_of(plan.arg_mappings.begin(), plan.arg_mappings.end(), is_mapped)) continue;
+    plan.arg_mappings.emplace_back(key, flag);
+    plan.notices.push_back(fmt::format("{} of the command follows {} of each trial's configuration", flag, key));
+  }
 }
 
 void resolve_space(const StudyOptions& options, Plan& plan) {
@@ -406,6 +422,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   }
   check_keys(plan, plan.notices);
   check_values(plan);
+  take_first_values(plan);
   tell_of_retired_keys(plan);
   tell_of_curriculum(plan);
   if (plan.inject && plan.config_file.empty() && std::exchange(plan.baseline, false)) {
@@ -418,10 +435,10 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
   if (command) {
     command->map_arguments(plan.arg_mappings);
     plan.hugging_face = command->may_fill_in_auto();
-    map_stage_flag(plan);
+    map_megatron_flags(plan);
   }
   choose_slots(options, command, environment, plan);
-  check_script(plan);
+  check_script(plan, environment);
   derive_space(plan, first_data_parallel_size(plan));
   check_setup(plan);
   check_mapped_flags(plan.command, plan.arg_mappings, plan.user_config, plan.space);

@@ -26,12 +26,19 @@ TEST(FlagForKeyTest, NamesAsScriptsHaveThem) {
   EXPECT_EQ(flag_for_key({"python3", "t.py", "--zero-stage=1"}, kStage, 1), "--zero-stage");
 }
 
-TEST(StageFlagTest, IsTheScriptsOwnAndHasANumber) {
-  EXPECT_EQ(stage_flag({"deepspeed", "t.py", "--zero-stage=1", "--deepspeed_config", "c.json"}), "--zero-stage");
-  EXPECT_EQ(stage_flag({"python3", "t.py", "--zero_stage", "3"}), "--zero_stage");
-  EXPECT_EQ(stage_flag({"accelerate", "launch", "--zero_stage", "3", "t.py"}), "") << "the launcher's";
-  EXPECT_EQ(stage_flag({"python3", "t.py", "--zero_stage", "7", "--stage", "1"}), "");
-  EXPECT_EQ(stage_flag({"python3", "t.py", "--zero_stage"}), "");
+TEST(MegatronFlagsTest, AreTheScriptsOwnAndHaveNumbers) {
+  EXPECT_EQ(megatron_flags({"deepspeed", "t.py", "--zero-stage=1", "--deepspeed_config", "c.json"}),
+            (ArgMappings{{kStage, "--zero-stage"}}));
+  EXPECT_EQ(megatron_flags({"python3", "t.py", "--zero_stage", "3"}), (ArgMappings{{kStage, "--zero_stage"}}));
+  EXPECT_EQ(
+      megatron_flags({"torchrun", "t.py", "--global-batch-size", "64", "--micro-batch-size", "4"}),
+      (ArgMappings{{config::kMicroBatchKey, "--micro-batch-size"}, {config::kTrainBatchKey, "--global-batch-size"}}));
+  for (const Argv& none :
+       {Argv{"accelerate", "launch", "--zero_stage", "3", "t.py"},  // the launcher's
+        Argv{"python3", "t.py", "--zero_stage", "7", "--stage", "1"}, Argv{"python3", "t.py", "--zero_stage"},
+        Argv{"python3", "t.py", "--micro-batch-size", "{micro_batch}"}}) {
+    EXPECT_EQ(megatron_flags(none), ArgMappings{});
+  }
 }
 
 TEST(FlagForKeyTest, FlagsOfAnotherMeaningAreLeftOut) {

@@ -22,8 +22,8 @@ class CommandForms : public Command {
     write_text(dir() / "a.json", "{}");
     write_text(dir() / "t.py", "");
   }
-  std::string why_part(const Argv& argv) {
-    return error_of([&] { refuse_part_of_a_job(argv, find_launcher(argv)); });
+  std::string why_part(const Argv& argv, const Environment& environment = {}) {
+    return error_of([&] { refuse_part_of_a_job(argv, find_launcher(argv), environment); });
   }
 };
 
@@ -97,6 +97,10 @@ TEST_F(CommandForms, APartOfAJobIsRefusedByName) {
   EXPECT_THAT(why_part({"accelerate", "launch", "--num_machines", "2", "--machine_rank", "0", "t.py"}),
               HasSubstr("--num_machines 2"));
   EXPECT_THAT(why_part({"torchrun", "--nnodes=2", "--node_rank=0", "t.py"}), HasSubstr("--nnodes 2"));
+  EXPECT_THAT(why_part({"env", "NNODES=2", "swift", "sft"}), HasSubstr("NNODES=2"));
+  EXPECT_THAT(why_part({"llamafactory-cli", "train", "a.yaml"}, {"NNODES=4"}), HasSubstr("(NNODES=1)"));
+  EXPECT_EQ(why_part({"env", "NNODES=1", "swift", "sft"}, {"NNODES=2"}), "no error");
+  EXPECT_EQ(why_part({"python3", "t.py"}, {"NNODES=2"}), "no error");
   for (const Argv& argv :
        {Argv{"deepspeed", "--no_ssh_check", "t.py", "--node_rank", "0"},
         Argv{"accelerate", "launch", "--num_machines=1", "t.py"}, Argv{"torchrun", "--nnodes=2", "t.py"},

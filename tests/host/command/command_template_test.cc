@@ -204,6 +204,21 @@ TEST_F(Command, PlaceholdersStandForATrialsValues) {
               ElementsAre("python3", "t.py", "--deepspeed_config", "/t/ds_config.json", "--b=12x2", "3"));
 }
 
+TEST_F(Command, APlaceholderOfAnyKeyIsFilledAndAnEmptiedWordGoes) {
+  const Argv argv{"env",    "A={alloc}", "deepspeed", "{bind}",  "t.py",           "--deepspeed_config",
+                  "a.json", "{switch}",  "--x={x.y}", "{other}", "{\"a\": {x.y}}", ""};
+  const Json with{{"alloc", "big"}, {"bind", "--bind_cores_to_rank"}, {"switch", "--on"}, {"x", {{"y", 4}}}};
+  const Argv filled = render(argv, with);
+  EXPECT_THAT(filled, AllOf(Contains("A=big"), Contains("--bind_cores_to_rank"), Contains("--on"), Contains("--x=4"),
+                            Contains("{other}"), Contains("{\"a\": 4}")));
+  EXPECT_EQ(filled.back(), "") << "the user's own";
+  const Json without{{"alloc", ""}, {"bind", ""}, {"switch", nullptr}, {"x", {{"y", true}}}};
+  const Argv emptied = render(argv, without);
+  EXPECT_THAT(emptied, AllOf(Contains("A="), Contains("--x=True"), Not(Contains("--bind_cores_to_rank"))));
+  EXPECT_EQ(emptied.size() + 2, filled.size());
+  EXPECT_EQ(std::count(emptied.begin(), emptied.end(), "t.py"), 1);
+}
+
 TEST_F(Command, TheFileThatAccelerateAndTheTrainerNameIsReplacedTwice) {
   const CommandTemplate command =
       parse({"accelerate", "launch", "--deepspeed_config_file", "a.json", "t.py", "--deepspeed", "./a.json"});

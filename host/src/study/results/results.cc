@@ -239,8 +239,9 @@ void Results::write(const ResultsView& view, bool now) {
 
 // The files must go, since a user who finds them takes them for the best.
 void Results::remove_best(const std::filesystem::path& dir) {
-  for (const char* name : {kBestConfigFile, kBestMetricsFile, kBestCommandFile, kBestHyperparametersFile,
-                           kBestDeepSpeedEnvFile, kBestAccelerateFile, kBestHostfile, kBestTrainFile}) {
+  for (const char* name :
+       {kBestConfigFile, kBestMetricsFile, kBestCommandFile, kBestHyperparametersFile, kBestDeepSpeedEnvFile,
+        kBestAccelerateFile, kBestHostfile, kBestTrainFile, kBestTrainJsonFile}) {
     std::error_code error;
     std::filesystem::remove(dir / name, error);
     written_.erase(name);

@@ -88,10 +88,26 @@ void keep_given_hostfile(Plan& plan) {
 
 void delete_study(const fs::path& dir) {
   std::error_code error;
-  for (const char* name :
-       {"dsat.db", kPlanCopyFile, "dsat.db.new", "dsat.db-wal", "dsat.db-shm", "dsat.db-journal", "best_ds_config.json",
-        "best_ds_metrics.json", kBestHyperparametersFile, kBestAccelerateFile, kBestHostfile, kBestTrainFile,
-        kGivenHostfile, "best_cmd.txt", "summary.txt", "report.html", "trials", kProbeFolder, kFullExperimentFolder}) {
+  for (const char* name : {"dsat.db",
+                           kPlanCopyFile,
+                           "dsat.db.new",
+                           "dsat.db-wal",
+                           "dsat.db-shm",
+                           "dsat.db-journal",
+                           "best_ds_config.json",
+                           "best_ds_metrics.json",
+                           kBestHyperparametersFile,
+                           kBestAccelerateFile,
+                           kBestHostfile,
+                           kBestTrainFile,
+                           kBestTrainJsonFile,
+                           kGivenHostfile,
+                           "best_cmd.txt",
+                           "summary.txt",
+                           "report.html",
+                           "trials",
+                           kProbeFolder,
+                           kFullExperimentFolder}) {
     fs::remove_all(dir / name, error);
     if (error) throw Error(fmt::format("{}: cannot delete the earlier study: {}", dir.string(), error.message()));
   }
