@@ -38,7 +38,6 @@ export interface Study {
       ratio: number; low: number | null; high: number | null; baseline: number; left_out: number;
       of_best: { value: number; measurements: number }; of_own: { value: number; measurements: number };
     } | null;
-    why_no_gain: string | null;
     end_to_end: { wall_us: number; engine_us: number; ratio: number | null; script_bound: boolean } | null;
   };
   profile: JsonObject | null;

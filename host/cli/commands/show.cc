@@ -103,7 +103,6 @@ void print_best(const host::StudyFacts& facts, Console& console) {
   if (gain) console.line(fmt::format("gain: {}{}", host::format_gain(*gain, best.trial), devices_note(facts)));
   const std::string made_of = gain ? host::format_gain_sides(*gain, facts.metric) : "";
   if (!made_of.empty()) console.line(made_of);
-  if (!facts.why_no_gain.empty()) console.line(fmt::format("gain: none is stated, {}", facts.why_no_gain));
   if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
     console.line(fmt::format("end to end: {}", host::format_end_to_end(*facts.end_to_end)));
   }
@@ -128,7 +127,7 @@ Json document_of(const host::StudyFacts& facts) {
   Json document = host::to_json(facts.record);
   document["best"] = document.at("study").at("best");
   const Json whole = host::to_json_without_trials(facts);
-  for (const char* key : {"end_to_end", "why_no_gain"}) document["study"][key] = whole.at("study").at(key);
+  document["study"]["end_to_end"] = whole.at("study").at("end_to_end");
   document["progress"] = whole.at("progress");
   return document;
 }

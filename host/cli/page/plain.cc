@@ -104,8 +104,6 @@ std::string plain_study(const host::StudyFacts& facts) {
           fmt::format("<p>Gain: {}{}</p>\n", host::format_gain(*facts.gain, record.best->trial), devices_note(facts));
       text += fmt::format("<p>{}</p>\n", host::format_gain_sides(*facts.gain, facts.metric));
     }
-    if (!facts.why_no_gain.empty())
-      text += fmt::format("<p>No gain is stated: {}</p>\n", html_escaped(facts.why_no_gain));
     if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
       text += fmt::format("<p>End to end: {}</p>\n", host::format_end_to_end(*facts.end_to_end));
     }

@@ -15,7 +15,6 @@
 #include "facts/sections.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
-#include "finals/ignored_configuration.h"
 #include "record/devices.h"
 #include "record/read_journal.h"
 
@@ -108,7 +107,6 @@ void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   if (!facts.record.best) return;
   const std::string identity = facts.baseline ? reading.trials[*facts.baseline].identity : "";
   facts.end_to_end = end_to_end_of_best(reading.trials, identity, facts.record.best->trial);
-  facts.why_no_gain = facts.gain ? "" : proof_of_ignored_configuration(reading.trials).value_or("");
   if (!facts.gain && facts.baseline) {
     facts.gain = gain_over_own(reading.trials, facts.metric, facts.maximise, identity, facts.record.best->trial);
   }

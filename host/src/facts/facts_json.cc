@@ -91,7 +91,6 @@ Json to_json_without_trials(const StudyFacts& facts) {
   json["schema"] = 1;
   json["study"]["dir"] = facts.record.dir.string();
   json["study"]["gain"] = facts.gain ? to_json(*facts.gain) : Json();
-  json["study"]["why_no_gain"] = facts.why_no_gain.empty() ? Json() : Json(facts.why_no_gain);
   json["study"]["end_to_end"] = facts.end_to_end ? to_json(*facts.end_to_end) : Json();
   Json best = json.at("study").at("best");
   json["best"] = std::move(best);

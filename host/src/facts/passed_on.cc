@@ -64,7 +64,7 @@ void make_fit_to_pass_on(Json& json) {
 void make_fit_to_pass_on(StudyFacts& facts) {
   StudyRecord& record = facts.record;
   for (Json* json : {&record.study, &record.profile, &facts.plan}) make_fit_to_pass_on(*json);
-  for (std::string* text : {&record.reason, &facts.why_no_gain}) *text = passed_on(*text);
+  record.reason = passed_on(record.reason);
   if (record.best) {
     make_fit_to_pass_on(record.best->config);
     record.best->why = passed_on(record.best->why);

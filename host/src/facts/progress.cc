@@ -67,7 +67,7 @@ double devices_of(const StudyFacts& facts, uint64_t trial) {
 
 // Returns how much more a device trains with the best configuration; nullopt: unknown.
 std::optional<double> speedup(const StudyFacts& facts) {
-  if (!facts.record.best || !facts.baseline || !facts.why_no_gain.empty()) return std::nullopt;
+  if (!facts.record.best || !facts.baseline) return std::nullopt;
   const uint64_t own = *facts.baseline, best = facts.record.best->trial;
   // FLOPS_per_gpu is for one device, all other metrics are for all devices of a trial together.
   const double share = devices_of(facts, own) / devices_of(facts, best);

@@ -76,7 +76,6 @@ function gainCard(study: Study): HTMLElement {
   const title = 'Against your own configuration';
   const { gain, best } = study.study;
   if (!best) return card(title, '–', 'Nothing to compare yet.');
-  if (study.study.why_no_gain) return card(title, 'not stated', `No gain: ${study.study.why_no_gain}.`);
   if (!gain) {
     const own = study.baseline === null ? undefined : study.trials[study.baseline];
     const why = own?.outcome && own.outcome !== 'completed' ? `Your own configuration (trial ${own.id}) ended ${words(own.outcome)}.`

@@ -99,7 +99,6 @@ struct StudyFacts {
   std::vector<BestStep> best_path;
   std::optional<uint64_t> baseline;  // the first trial of the user's own configuration
   std::optional<Gain> gain;          // the record's; while the study runs, from the measurements so far
-  std::string why_no_gain;           // the script ignores its configuration; empty: no such reason
   std::optional<EndToEnd> end_to_end;
   bool has_own = true;                // false: a replayed trace has no configuration of the user's own
   std::vector<ConfigChange> changes;  // from the user's own configuration to the best
