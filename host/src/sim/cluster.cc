@@ -85,7 +85,9 @@ SimulatedRun ClusterSurface::run(const SimulatedTrial& trial) const {
   answer.metrics = metrics_of(measured, trial.config.at(config::kTrainBatchKey).get<double>());
   // A trial of --verify has more steps than the scenario gives.
   const double last = trial.config.value("/autotuning/end_profile_step"_json_pointer, 0.0);
-  answer.seconds = seconds_of(scenario_, measured.total, std::max(scenario_.steps, last + 1));
+  const double steps = std::max(scenario_.steps, last + 1);
+  answer.seconds = seconds_of(scenario_, measured.total, steps);
+  answer.curve = curve_of(scenario_.training, trial.config, static_cast<int64_t>(steps), trial.seed);
   return answer;
 }
 

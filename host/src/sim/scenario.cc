@@ -135,7 +135,7 @@ Scenario scenario_from_json(const Json& json, const std::string& source) {
   scenario.name = top.text("name", "simulation");
   scenario.ds_config = top.object("ds_config");
   if (scenario.ds_config.empty()) scenario.ds_config = default_ds_config();
-  for (const char* section : {"model", "cluster", "engine", "noise", "trial"}) top.object(section);
+  for (const char* section : {"model", "cluster", "engine", "noise", "training", "trial"}) top.object(section);
   top.finish();
   for (const char* section : {"model", "cluster"}) {
     if (!top.has(section)) top.wrong(section, "is missing");
@@ -144,6 +144,7 @@ Scenario scenario_from_json(const Json& json, const std::string& source) {
   scenario.cluster = read_cluster(json, source);
   scenario.engine = read_engine(json, source);
   scenario.noise = read_noise(json, source);
+  scenario.training = read_training(json, source);
   Section trial(json, "trial", source);
   scenario.startup_seconds = trial.not_negative("startup_seconds", 40);
   scenario.steps = static_cast<double>(trial.count("steps", 8));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "dsat/cost/model_states.h"
+#include "sim/training.h"
 
 namespace dsat::host::sim {
 
@@ -54,6 +55,7 @@ struct Scenario {
   Cluster cluster;
   SimulatedEngine engine;
   Noise noise;
+  Training training;
   double startup_seconds = 0, steps = 0;  // of a trial
   Json ds_config;
 };

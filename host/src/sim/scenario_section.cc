@@ -120,6 +120,13 @@ Json Section::object(const std::string& key) {
   return *value;
 }
 
+Json Section::list(const std::string& key) {
+  const Json* value = take(key, false);
+  if (value == nullptr) return Json::array();
+  if (!value->is_array()) wrong(key, "is no list");
+  return *value;
+}
+
 void Section::finish() const {
   for (const auto& item : json_.items()) {
     if (std::find(known_.begin(), known_.end(), item.key()) != known_.end()) continue;

@@ -28,6 +28,7 @@ class Section {
   bool flag(const std::string& key, bool fallback);
   std::string text(const std::string& key, const std::string& fallback);
   Json object(const std::string& key);
+  Json list(const std::string& key);
 
   // Refuses keys that were not read.
   void finish() const;

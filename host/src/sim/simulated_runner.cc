@@ -93,6 +93,7 @@ TrialEnd SimulatedRunner::end_of(const TrialSpec& spec, SimulatedRun run, Loop::
   end.device_memory_bytes = run.device_memory_bytes;
   if (run.outcome == Outcome::completed) {
     end.metrics = std::move(run.metrics);
+    if (!spec.model_info) end.curve = std::move(run.curve);
     end.exit_code = 0;
     end.step = static_cast<uint64_t>(options_.end_profile_step);
     if (spec.model_info && run.device_memory_bytes) end.metrics["device_memory"] = *run.device_memory_bytes;

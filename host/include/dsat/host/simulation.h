@@ -40,6 +40,7 @@ struct SimulatedRun {
   // activation_mem_per_gpu and perhaps largest_layer_params. Unless this is an object of finite numbers, the trial has
   // failed.
   Json metrics = Json::object();
+  Curve curve;                                  // of a measured run; empty: the trial reports nothing
   std::optional<uint64_t> peak_bytes;           // of a device
   std::optional<uint64_t> device_memory_bytes;  // of a device, as the trial would report it
   double seconds = 0;                           // from start to end; not negative
