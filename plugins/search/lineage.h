@@ -78,6 +78,7 @@ void Lineage::settle(int64_t rank, Outcome outcome, std::optional<double> metric
       count_trial();
       return;
     case Outcome::failed:
+    case Outcome::diverged:
       // A smaller micro batch may still run. After two failures and no success the configuration fails at any size.
       ++failures;
       ended = rank == 0 || (failed && !top);

@@ -84,7 +84,8 @@ void LineageSearch::settle(size_t index, TrialId trial, int64_t rank, Outcome ou
   if (lineage.fails_above()) failing_.erase(failing_.find({*lineage.failed, lineage.failures > 1}));
   lineage.settle(rank, outcome, metric, [&](double a, double b) { return history_->better(a, b); });
   // If other configurations completed as large a micro batch, the size is not the cause of the failure.
-  if (outcome == Outcome::failed && !lineage.top && rank <= largest_completed()) lineage.ended = true;
+  if ((outcome == Outcome::failed || outcome == Outcome::diverged) && !lineage.top && rank <= largest_completed())
+    lineage.ended = true;
   note_top(lineage);
   changed(index);
 }
@@ -182,8 +183,7 @@ bool LineageSearch::ask(size_t index, const Step& step, const Json& overrides) {
 
 std::optional<LineageSearch::Step> LineageSearch::plan(size_t index) const {
   const Lineage& lineage = lineages_[index];
-  if (is_doubtful(lineage.configuration.stage))
-    return Step{0, 0, "the smallest micro batch, as nothing fits"};
+  if (is_doubtful(lineage.configuration.stage)) return Step{0, 0, "the smallest micro batch, as nothing fits"};
   if (!small_wins_) return next_step(index);
   if (lineage.trials > 0) return std::nullopt;
   return Step{0, 0, fmt::format("smallest micro batch (least {})", study_.metric)};

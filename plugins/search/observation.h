@@ -18,7 +18,8 @@ inline bool is_informative(Outcome outcome) {
 
 // Did the trial end through its configuration or script, so that it shows nothing about memory or speed?
 inline bool is_failure(Outcome outcome) {
-  return outcome == Outcome::failed || outcome == Outcome::timed_out || outcome == Outcome::invalid_config;
+  return outcome == Outcome::failed || outcome == Outcome::timed_out || outcome == Outcome::invalid_config ||
+         outcome == Outcome::diverged;
 }
 
 struct ObservedTrial {

@@ -2,14 +2,17 @@
 
 export interface Estimate { value: number; low: number; high: number | null }
 export type Outcome =
-  | 'completed' | 'out_of_memory' | 'failed' | 'timed_out' | 'invalid_config' | 'stopped' | 'lost';
+  | 'completed' | 'out_of_memory' | 'failed' | 'timed_out' | 'invalid_config' | 'stopped' | 'lost' | 'diverged';
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
+
+// A loss or a norm; what JSON has no number for is a word.
+export type Step = number | 'nan' | 'inf' | '-inf' | null;
 
 export interface Trial {
   id: number; parent: number | null; kind: string; duplicate_of: number | null;
   config: JsonObject; overrides: Json; note: string; outcome: Outcome | null; reason: string;
-  metrics: JsonObject | null; peak_bytes: number | null; peak_source: string | null;
+  metrics: JsonObject | null; curve: { losses: Step[]; grad_norms: Step[] } | null; peak_bytes: number | null; peak_source: string | null;
   peak_above_bytes: number | null; allocator_retries: number; slots: string[]; attempt: number;
   submitted_at: string | null; started_at: string | null; ended_at: string | null;
   phase: string; place: 'waiting' | 'running' | 'ended'; model_info: boolean; devices: number; stage: number;
@@ -38,6 +41,8 @@ export interface Study {
       ratio: number; low: number | null; high: number | null; baseline: number; left_out: number;
       of_best: { value: number; measurements: number }; of_own: { value: number; measurements: number };
     } | null;
+    check: { state: 'agrees' | 'own' | 'unchecked'; twin: number | null; text: string } | null;
+    divergences: string[];
     end_to_end: { wall_us: number; engine_us: number; ratio: number | null; script_bound: boolean } | null;
   };
   profile: JsonObject | null;

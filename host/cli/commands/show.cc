@@ -103,10 +103,38 @@ void print_best(const host::StudyFacts& facts, Console& console) {
   if (gain) console.line(fmt::format("gain: {}{}", host::format_gain(*gain, best.trial), devices_note(facts)));
   const std::string made_of = gain ? host::format_gain_sides(*gain, facts.metric) : "";
   if (!made_of.empty()) console.line(made_of);
+  for (const std::string& line : facts.divergences) console.line(fmt::format("diverged: {}", one_line(line)));
+  if (facts.check) console.line(host::format_check(*facts.check));
   if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
     console.line(fmt::format("end to end: {}", host::format_end_to_end(*facts.end_to_end)));
   }
   for (const std::string& line : change_lines(facts)) console.line(line);
+}
+
+constexpr size_t kShownSteps = 8;
+
+// "1.91 6.56 - nan ...": the first steps, which say most.
+std::string first_of(const std::vector<std::optional<double>>& values) {
+  std::string text;
+  for (size_t i = 0; i < std::min(values.size(), kShownSteps); ++i) {
+    text += (i > 0 ? " " : "") + (values[i] ? fmt::format("{:.4g}", *values[i]) : std::string("-"));
+  }
+  return text + (values.size() > kShownSteps ? " ..." : "");
+}
+
+// The losses and gradient norms of the user's own configuration, and of the best or its twin.
+void print_curves(const host::StudyFacts& facts, Console& console) {
+  const auto print = [&](uint64_t id, const char* whose) {
+    const host::Curve& curve = facts.record.trials.at(id).curve;
+    if (!curve.losses.empty())
+      console.line(fmt::format("losses, {} (trial {}): {}", whose, id, first_of(curve.losses)));
+    if (curve.grad_norms.empty()) return;
+    console.line(fmt::format("gradient norms, {} (trial {}): {}", whose, id, first_of(curve.grad_norms)));
+  };
+  if (facts.baseline) print(*facts.baseline, "your own");
+  const auto twin = facts.check ? facts.check->twin : std::nullopt;
+  const uint64_t best = twin.value_or(facts.record.best->trial);
+  if (best != facts.baseline) print(best, twin ? "the best at your own batch" : "the best");
 }
 
 void print_study(const host::StudyFacts& facts, Console& console) {
@@ -119,7 +147,9 @@ void print_study(const host::StudyFacts& facts, Console& console) {
   if (record.status == host::StudyStatus::running) print_progress(facts, console);
   for (const std::string& line : profile_lines(record.profile)) console.line(line);
   console.print(fmt::format("\n{}", trials_table(record, facts.metric)));
-  if (record.best) print_best(facts, console);
+  if (!record.best) return;
+  print_best(facts, console);
+  print_curves(facts, console);
 }
 
 // `best` also stands beside `study`, as in the result of a study.
@@ -127,7 +157,7 @@ Json document_of(const host::StudyFacts& facts) {
   Json document = host::to_json(facts.record);
   document["best"] = document.at("study").at("best");
   const Json whole = host::to_json_without_trials(facts);
-  document["study"]["end_to_end"] = whole.at("study").at("end_to_end");
+  for (const char* key : {"end_to_end", "check", "divergences"}) document["study"][key] = whole.at("study").at(key);
   document["progress"] = whole.at("progress");
   return document;
 }

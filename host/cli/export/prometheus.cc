@@ -67,7 +67,7 @@ void add_trials(Text& text, const host::StudyFacts& facts) {
   text.metric("trials", "Trials that have ended, by outcome.");
   using host::Outcome;
   for (const Outcome outcome : {Outcome::completed, Outcome::out_of_memory, Outcome::failed, Outcome::timed_out,
-                                Outcome::invalid_config, Outcome::stopped, Outcome::lost}) {
+                                Outcome::invalid_config, Outcome::stopped, Outcome::lost, Outcome::diverged}) {
     const auto count = counts.find(outcome);
     text.sample(count == counts.end() ? 0 : count->second, {{"outcome", to_string(outcome)}});
   }

@@ -104,6 +104,7 @@ std::string plain_study(const host::StudyFacts& facts) {
           fmt::format("<p>Gain: {}{}</p>\n", host::format_gain(*facts.gain, record.best->trial), devices_note(facts));
       text += fmt::format("<p>{}</p>\n", host::format_gain_sides(*facts.gain, facts.metric));
     }
+    if (facts.check) text += fmt::format("<p>{}</p>\n", html_escaped(host::format_check(*facts.check)));
     if (facts.end_to_end && facts.end_to_end->is_script_bound()) {
       text += fmt::format("<p>End to end: {}</p>\n", host::format_end_to_end(*facts.end_to_end));
     }

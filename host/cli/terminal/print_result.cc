@@ -23,7 +23,7 @@ using host::Outcome;
 namespace fs = std::filesystem;
 
 constexpr Outcome kOutcomes[] = {Outcome::completed,      Outcome::out_of_memory, Outcome::failed, Outcome::timed_out,
-                                 Outcome::invalid_config, Outcome::stopped,       Outcome::lost};
+                                 Outcome::invalid_config, Outcome::stopped,       Outcome::lost,   Outcome::diverged};
 
 // The files of a study's results, by their names in --json.
 constexpr std::pair<const char*, const char*> kFiles[] = {{"configuration", "best_ds_config.json"},
@@ -111,6 +111,7 @@ Json result_json(const host::StudyResult& result) {
             {"dir", result.dir.string()},
             {"files", std::move(files)}};
   if (result.gain) json["gain"] = host::to_json(*result.gain);
+  if (result.check) json["check"] = host::to_json(*result.check);
   if (result.end_to_end) json["end_to_end"] = host::to_json(*result.end_to_end);
   return json;
 }

@@ -12,7 +12,7 @@
 
 namespace dsat::cli {
 
-// The object of --json: {status, reason, best, trials, ...}, with `gain` if one was measured.
+// The object of --json: {status, reason, best, trials, ...}, with `gain` if one was measured, and `check` of the best.
 Json result_json(const host::StudyResult& result);
 
 // Prints for people the summary, the best configuration, the paths of the files, the reason if there is no best, and

@@ -34,6 +34,7 @@ Colour colour_of(Outcome outcome) {
     case Outcome::failed:
     case Outcome::timed_out:
     case Outcome::lost:
+    case Outcome::diverged:
       break;
   }
   return Colour::bad;

@@ -75,6 +75,12 @@ std::string format_gain_sides(const Gain& gain, const std::string& metric) {
                      gain.left_out == 1 ? "" : "s", format_metric(metric, own.value), times_measured(own.measurements));
 }
 
+std::string format_check(const TwinCheck& check) {
+  const bool is_unchecked = check.state == TwinCheck::State::unchecked;
+  return fmt::format("{}checked{}: {}", is_unchecked ? "not " : "",
+                     is_unchecked ? " against your own configuration" : "", check.text);
+}
+
 std::string format_devices(const Json& own, const Json& best) {
   const auto before = config::tuned_world(own), after = config::tuned_world(best);
   if (!before || !after || before->size() == after->size()) return "";

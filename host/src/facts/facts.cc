@@ -15,6 +15,7 @@
 #include "facts/sections.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
+#include "finals/twin_check.h"
 #include "record/devices.h"
 #include "record/read_journal.h"
 
@@ -28,7 +29,7 @@ std::optional<int64_t> integer_at(const Json& config, const char* key) {
 }
 
 const char* phase_name(Phase phase) {
-  constexpr const char* kNames[] = {"profiler", "baseline", "searcher", "finals", "verification", "comparison"};
+  constexpr const char* kNames[] = {"profiler", "baseline", "searcher", "finals", "verification", "twin", "comparison"};
   return kNames[static_cast<size_t>(phase)];
 }
 
@@ -104,9 +105,13 @@ std::optional<Json> own_of_file(const StudyFacts& facts, const JournalReading& r
 void compare_with_own(StudyFacts& facts, const JournalReading& reading) {
   facts.baseline = baseline_of(reading, facts.record);
   facts.gain = facts.record.gain;
+  facts.divergences = divergences(reading.trials);
   if (!facts.record.best) return;
   const std::string identity = facts.baseline ? reading.trials[*facts.baseline].identity : "";
   facts.end_to_end = end_to_end_of_best(reading.trials, identity, facts.record.best->trial);
+  facts.check = check_of_best(reading.trials, reading.own, facts.record.best->trial,
+                              reading.plan.value("twin", Json(true)) == true,
+                              reading.plan.value("runner", std::string()) == "sim");
   if (!facts.gain && facts.baseline) {
     facts.gain = gain_over_own(reading.trials, facts.metric, facts.maximise, identity, facts.record.best->trial);
   }

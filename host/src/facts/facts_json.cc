@@ -92,6 +92,8 @@ Json to_json_without_trials(const StudyFacts& facts) {
   json["study"]["dir"] = facts.record.dir.string();
   json["study"]["gain"] = facts.gain ? to_json(*facts.gain) : Json();
   json["study"]["end_to_end"] = facts.end_to_end ? to_json(*facts.end_to_end) : Json();
+  json["study"]["check"] = facts.check ? to_json(*facts.check) : Json();
+  json["study"]["divergences"] = facts.divergences;
   Json best = json.at("study").at("best");
   json["best"] = std::move(best);
   json["progress"] = to_json(facts.progress);

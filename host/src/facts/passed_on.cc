@@ -65,6 +65,7 @@ void make_fit_to_pass_on(StudyFacts& facts) {
   StudyRecord& record = facts.record;
   for (Json* json : {&record.study, &record.profile, &facts.plan}) make_fit_to_pass_on(*json);
   record.reason = passed_on(record.reason);
+  make_fit(facts.divergences);
   if (record.best) {
     make_fit_to_pass_on(record.best->config);
     record.best->why = passed_on(record.best->why);

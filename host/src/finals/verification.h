@@ -23,9 +23,10 @@ class Verification : public HostStrategy {
 
 // Does this trial of a phase after the search show that a measured configuration does not run reliably?
 inline bool fails_again(const Trial& trial) {
-  if (trial.phase <= Phase::searcher || !trial.record.outcome) return false;
+  if (trial.phase <= Phase::searcher || trial.phase == Phase::twin || !trial.record.outcome) return false;
   const Outcome outcome = *trial.record.outcome;
-  return outcome == Outcome::failed || outcome == Outcome::out_of_memory || outcome == Outcome::timed_out;
+  return outcome == Outcome::failed || outcome == Outcome::diverged || outcome == Outcome::out_of_memory ||
+         outcome == Outcome::timed_out;
 }
 
 // A configuration that failed its verification is not handed back, even if there is no other.

@@ -42,7 +42,7 @@ std::string wrong_with(const JournalEvent& entry, const std::vector<Trial>& tria
   if (event.trial >= trials.size()) return fmt::format("it names trial {}, which is missing", event.trial);
   if (event.kind == StrategyEvent::Kind::result)
     return event.metrics.is_object() ? "" : "its metrics are no JSON object";
-  if (event.outcome < 0 || event.outcome > static_cast<int>(Outcome::lost)) return "it has no valid outcome";
+  if (event.outcome < 0 || event.outcome > static_cast<int>(Outcome::diverged)) return "it has no valid outcome";
   if (trials[event.trial].state != TrialState::delivered) return "it delivers the end of a trial that is not over";
   if (!delivered.exited.insert(event.trial).second)
     return fmt::format("it delivers the end of trial {} again", event.trial);

@@ -15,7 +15,8 @@
 
 namespace dsat::host {
 
-inline constexpr const char* kPhases[] = {"profiler", "baseline", "searcher", "finals", "verification", "comparison"};
+inline constexpr const char* kPhases[] = {"profiler",     "baseline", "searcher",  "finals",
+                                          "verification", "twin",     "comparison"};
 // A trial that is being stopped still runs. "running" is read as TrialState::running.
 inline constexpr const char* kStates[] = {"waiting", "running", "running", "ended", "delivered"};
 

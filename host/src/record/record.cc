@@ -37,7 +37,7 @@ Json to_json(const Curve& curve) {
   return {{"losses", list_of(curve.losses)}, {"grad_norms", list_of(curve.grad_norms)}};
 }
 
-static_assert(static_cast<int>(Outcome::lost) == DSAT_TRIAL_LOST, "the values are those of dsat_trial_outcome");
+static_assert(static_cast<int>(Outcome::diverged) == DSAT_TRIAL_DIVERGED, "the values are those of dsat_trial_outcome");
 const char* to_string(Outcome outcome) { return outcome_name(static_cast<dsat::Outcome>(outcome)); }
 
 const char* to_string(TrialKind kind) {
@@ -136,6 +136,13 @@ Json to_json(const EndToEnd& end_to_end) {
           {"engine_us", end_to_end.engine_us},
           {"ratio", value_or_null(end_to_end.ratio)},
           {"script_bound", end_to_end.is_script_bound()}};
+}
+
+Json to_json(const TwinCheck& check) {
+  constexpr const char* kStates[] = {"agrees", "own", "unchecked"};
+  return {{"state", kStates[static_cast<size_t>(check.state)]},
+          {"twin", value_or_null(check.twin)},
+          {"text", check.text}};
 }
 
 Json to_json(const BestRecord& best) {

@@ -20,6 +20,7 @@ enum class Phase {
   searcher,
   finals,        // the best few again, to find out which is the best
   verification,  // the best trains for longer
+  twin,          // the keys of the best at the user's own batch: do they learn the same?
   comparison,    // the best and the user's own again, to measure their difference
 };
 

@@ -112,7 +112,7 @@ testing::Answer practice_answer(const testing::Trial& trial) {
 }
 
 testing::Answer troubled_answer(const testing::Trial& trial) {
-  switch (trial.id % 8) {
+  switch (trial.id % 9) {
     case 0:
       return completed(trial);
     case 1:
@@ -127,6 +127,8 @@ testing::Answer troubled_answer(const testing::Trial& trial) {
       return {Outcome::stopped, {}, std::nullopt, "stopped"};
     case 6:
       return {Outcome::lost, {}, std::nullopt, "the node died"};
+    case 7:
+      return {Outcome::diverged, {}, std::nullopt, "the loss is nan at step 5"};
     default:
       return testing::Answer::completed({}, std::nullopt);  // without any metric
   }

@@ -100,7 +100,8 @@ enum {
   DSAT_TRIAL_TIMED_OUT = 3,
   DSAT_TRIAL_INVALID_CONFIG = 4, /* refused before it ran; costs no trial */
   DSAT_TRIAL_STOPPED = 5,
-  DSAT_TRIAL_LOST = 6 /* the machinery lost it: a node died, a file system went away */
+  DSAT_TRIAL_LOST = 6,    /* the machinery lost it: a node died, a file system went away */
+  DSAT_TRIAL_DIVERGED = 7 /* it ran, and learns something else than the user's own configuration */
 };
 
 /* What a strategy asks for: a trial of the study's base configuration with `overrides_json` merged over it, leaf by

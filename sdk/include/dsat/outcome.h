@@ -22,11 +22,12 @@ enum class Outcome : int32_t {
   invalid_config = DSAT_TRIAL_INVALID_CONFIG,
   stopped = DSAT_TRIAL_STOPPED,
   lost = DSAT_TRIAL_LOST,
+  diverged = DSAT_TRIAL_DIVERGED,
 };
 
 // The names by the value of dsat_trial_outcome. Tables list outcomes in this order.
-inline constexpr std::array<const char*, 7> kOutcomeNames = {"completed",      "out_of_memory", "failed", "timed_out",
-                                                             "invalid_config", "stopped",       "lost"};
+inline constexpr std::array<const char*, 8> kOutcomeNames = {"completed",      "out_of_memory", "failed", "timed_out",
+                                                             "invalid_config", "stopped",       "lost",   "diverged"};
 
 // A newer host may send an outcome that this header does not know. It counts as failed (dsat/abi.h).
 inline Outcome outcome_of(dsat_trial_outcome value) {

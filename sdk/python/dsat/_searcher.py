@@ -7,7 +7,8 @@ from ._errors import Error
 Json = Dict[str, Any]
 Value = Union[int, float, bool, str]
 
-OUTCOMES = ("completed", "out_of_memory", "failed", "timed_out", "invalid_config", "stopped", "lost")
+OUTCOMES = ("completed", "out_of_memory", "failed", "timed_out", "invalid_config", "stopped", "lost",
+            "diverged")
 
 
 class Option:

@@ -41,7 +41,8 @@ class FinalsStudyTest : public StudyTest {
     return session.run_new();
   }
   static std::vector<std::string> phases(const Session& session) {
-    constexpr const char* kNames[] = {"profiler", "baseline", "searcher", "finals", "verification", "comparison"};
+    constexpr const char* kNames[] = {"profiler",     "baseline", "searcher",  "finals",
+                                      "verification", "twin",     "comparison"};
     std::vector<std::string> lines;
     for (const Trial& trial : session.trials()) {
       lines.push_back(fmt::format("{} {}", kNames[static_cast<size_t>(trial.phase)], micro_batch(trial.record.config)));

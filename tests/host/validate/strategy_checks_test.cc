@@ -146,12 +146,12 @@ TEST(Practice, AnAnswerIsFoundForWhateverIsAskedFor) {
 
 TEST(Practice, TroubleIsEveryOutcomeThatATrialCanHave) {
   std::set<dsat::Outcome> seen;
-  for (uint64_t id = 0; id < 8; ++id) {
+  for (uint64_t id = 0; id < 9; ++id) {
     testing::Trial trial = trial_of(1, 1);
     trial.id = id;
     seen.insert(troubled_answer(trial).outcome);
   }
-  EXPECT_EQ(seen.size(), static_cast<size_t>(dsat::Outcome::lost) + 1);
+  EXPECT_EQ(seen.size(), static_cast<size_t>(dsat::Outcome::diverged) + 1);
 }
 
 }  // namespace

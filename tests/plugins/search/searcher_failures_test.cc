@@ -163,7 +163,8 @@ TEST_P(SearcherFailures, NothingButFailuresEndsTheSearch) {
   const Surface surface;
   config::Space space = small_space({1});
   for (int i = 0; i < 1000; ++i) space.stages[0].axes[0].values.push_back(1000 + i);
-  for (const Outcome outcome : {Outcome::failed, Outcome::timed_out, Outcome::invalid_config, Outcome::lost}) {
+  for (const Outcome outcome :
+       {Outcome::failed, Outcome::timed_out, Outcome::invalid_config, Outcome::lost, Outcome::diverged}) {
     Study study = make_study(surface, space);
     study.limits.max_trials = 10000;
     auto bench = this->bench(study, [&](const testing::Trial&) -> testing::Answer {

@@ -14,10 +14,11 @@ TEST(Outcome, NamesAreThoseThatScriptsRead) {
   EXPECT_STREQ(outcome_name(Outcome::invalid_config), "invalid_config");
   EXPECT_STREQ(outcome_name(Outcome::stopped), "stopped");
   EXPECT_STREQ(outcome_name(Outcome::lost), "lost");
+  EXPECT_STREQ(outcome_name(Outcome::diverged), "diverged");
 }
 
 TEST(Outcome, ANameLeadsBackToItsOutcome) {
-  for (dsat_trial_outcome value = DSAT_TRIAL_COMPLETED; value <= DSAT_TRIAL_LOST; ++value) {
+  for (dsat_trial_outcome value = DSAT_TRIAL_COMPLETED; value <= DSAT_TRIAL_DIVERGED; ++value) {
     EXPECT_EQ(outcome_named(outcome_name(outcome_of(value))), static_cast<Outcome>(value));
   }
   EXPECT_EQ(outcome_named("Completed"), std::nullopt);
@@ -25,7 +26,7 @@ TEST(Outcome, ANameLeadsBackToItsOutcome) {
 }
 
 TEST(Outcome, AValueFromANewerHostIsAFailure) {
-  EXPECT_EQ(outcome_of(DSAT_TRIAL_LOST + 1), Outcome::failed);
+  EXPECT_EQ(outcome_of(DSAT_TRIAL_DIVERGED + 1), Outcome::failed);
   EXPECT_EQ(outcome_of(-1), Outcome::failed);
   EXPECT_STREQ(outcome_name(static_cast<Outcome>(99)), "failed");
 }

@@ -100,6 +100,8 @@ struct StudyFacts {
   std::optional<uint64_t> baseline;  // the first trial of the user's own configuration
   std::optional<Gain> gain;          // the record's; while the study runs, from the measurements so far
   std::optional<EndToEnd> end_to_end;
+  std::optional<TwinCheck> check;          // of the best
+  std::vector<std::string> divergences{};  // a line for each twin that has diverged
   bool has_own = true;                // false: a replayed trace has no configuration of the user's own
   std::vector<ConfigChange> changes;  // from the user's own configuration to the best
   bool changed_train_batch = false;   // the learning rate may need a change, too

@@ -29,6 +29,9 @@ std::string format_devices(const Json& own, const Json& best);
 // configuration by the clock"
 std::string format_end_to_end(const EndToEnd& end_to_end);
 
+// "checked: its keys at your own batch ...", "not checked against your own configuration: --no-twin"
+std::string format_check(const TwinCheck& check);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_FORMAT_H_

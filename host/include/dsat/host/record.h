@@ -17,7 +17,7 @@
 
 namespace dsat::host {
 
-enum class Outcome { completed, out_of_memory, failed, timed_out, invalid_config, stopped, lost };
+enum class Outcome { completed, out_of_memory, failed, timed_out, invalid_config, stopped, lost, diverged };
 enum class TrialKind { profile, search, repeat, baseline, duplicate };
 
 const char* to_string(Outcome outcome);
@@ -103,6 +103,18 @@ Json to_json(const Gain& gain);
 
 // `best` of `show --json`, and of the journal.
 Json to_json(const BestRecord& best);
+
+// Whether the best learns what the user's own configuration learns (docs/guard.md).
+struct TwinCheck {
+  // own: the best is the user's own, or differs in its batch alone.
+  enum class State { agrees, own, unchecked };
+  State state = State::unchecked;
+  std::optional<uint64_t> twin;  // the trial that shows it
+  std::string text;              // what was compared, or why nothing was
+};
+
+// `check` of --json and of `show --json`: {"state", "twin", "text"}.
+Json to_json(const TwinCheck& check);
 
 struct StudyRecord {
   std::filesystem::path dir;

@@ -86,6 +86,7 @@ struct Comparison {
   bool baseline = true;       // measure the user's own configuration
   std::optional<int> finals;  // trials kept for measuring the finalists again; nullopt: by max_trials
   int verify_steps = 0;       // further steps that the best trains before the study ends; 0: none
+  bool twin = true;           // train the best's keys at the user's own batch: docs/guard.md
   double memory_margin = 0;   // share of a device's memory that the best must leave free, from 0 to below 1
 
   template <class Self, class Visitor>
@@ -99,6 +100,9 @@ struct Comparison {
     visitor(Setting{"verify_steps", "verify", nullptr, "N", nullptr,
                     "train N further steps with the best; if that fails, with the next best", 0},
             self.verify_steps);
+    visitor(later_setting(Setting{"twin", "no-twin", nullptr, "", nullptr,
+                                  "do not check that the best learns what your own configuration learns"}),
+            self.twin);
     visitor(Setting{"memory_margin", "memory-margin", nullptr, "SHARE", nullptr,
                     "share of a device's memory that the best configuration must leave free: 0.05"},
             self.memory_margin);

@@ -114,7 +114,8 @@ struct StudyResult {
   std::optional<EndToEnd> end_to_end;
   std::map<Outcome, int> counts;
   std::filesystem::path dir;
-  std::string metric;  // canonical name
+  std::string metric;                // canonical name
+  std::optional<TwinCheck> check{};  // of the best
 };
 
 // A Study owns its run directory from create() or resume() to its destruction, even after run() has returned. Until

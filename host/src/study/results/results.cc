@@ -20,6 +20,7 @@
 #include "facts/memory.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
+#include "finals/twin_check.h"
 #include "finals/verification.h"
 #include "record/measured.h"
 #include "record/versions.h"
@@ -146,6 +147,16 @@ std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, 
   return found && found->is_script_bound() ? fmt::format("end to end: {}\n", format_end_to_end(*found)) : "";
 }
 
+// What the twins have shown, and whether the best was checked. A simulation that gives no losses says nothing.
+std::string guard_text(const ResultsView& view) {
+  std::string text;
+  for (const std::string& line : divergences(view.trials)) text += fmt::format("diverged: {}\n", line);
+  if (!view.best || view.own == nullptr || view.reason.empty()) return text;
+  const auto check = check_of_best(view.trials, view.own->identity, view.best->trial, view.plan.twin,
+                                   view.plan.simulation.has_value());
+  return check ? text + format_check(*check) + "\n" : text;
+}
+
 // The configurations that failed when they were measured again, and how they failed.
 std::string repeats_text(const std::vector<Trial>& trials) {
   std::string text;
@@ -209,6 +220,7 @@ std::string summary_text(const ResultsView& view) {
     text += fmt::format("trained with {}\n", versions);
   }
   text += repeats_text(view.trials);
+  text += guard_text(view);
   text += verification_text(view.plan, view.trials, view.best, !view.reason.empty());
   if (!view.reason.empty()) text += fmt::format("ended: {}\n", view.reason);
   return text;

@@ -13,6 +13,7 @@
 #include "dsat/config/json.h"
 #include "dsat/host/format.h"
 #include "finals/ignored_configuration.h"
+#include "finals/twin.h"
 #include "finals/verification.h"
 
 namespace dsat::host {
@@ -41,21 +42,26 @@ bool was_asked_for(const std::vector<Trial>& trials, const std::string& identity
                      [&](const Trial& trial) { return trial.is_asked_for && trial.identity == identity; });
 }
 
-// Whether the trial speaks against its configuration: it failed when it was measured again, or memory ran out in it.
-bool is_doubtful(const Trial& trial) { return fails_again(trial) || (trial.end && trial.end->ran_short); }
+// Whether the trial speaks against its configuration: it failed when it was measured again, memory ran out in it, or it
+// learns something else.
+bool is_doubtful(const Trial& trial) {
+  return fails_again(trial) || trial.record.outcome == Outcome::diverged || (trial.end && trial.end->ran_short);
+}
 
 }  // namespace
 
 std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
                                                        const BestRules& rules) {
-  std::set<std::string> unverified, doubtful;
+  std::set<std::string> refuted, doubtful, wrong_keys;
   for (const Trial& trial : trials) {
-    if (fails_verification(trial)) unverified.insert(trial.identity);
+    if (fails_verification(trial) || trial.record.outcome == Outcome::diverged) refuted.insert(trial.identity);
+    if (is_wrong_twin(trial)) wrong_keys.insert(keys_of(trial.record.config));
     if (is_doubtful(trial)) doubtful.insert(trial.identity);
   }
   std::vector<MeasuredConfiguration> all = measured_configurations(trials, metric);
   const auto is_out = [&](const MeasuredConfiguration& one) {
-    return unverified.count(trials[one.trial].identity) != 0 ||
+    return refuted.count(trials[one.trial].identity) != 0 ||
+           (!wrong_keys.empty() && wrong_keys.count(keys_of(trials[one.trial].record.config)) != 0) ||
            !may_become_best(one.peak_bytes, rules.usable_memory_bytes);
   };
   all.erase(std::remove_if(all.begin(), all.end(), is_out), all.end());

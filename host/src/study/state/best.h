@@ -31,9 +31,9 @@ struct BestRules {
   bool has_train_batch = true;  // as best_config() takes it
 };
 
-// The measured configurations that may be handed back. A configuration is left out if it failed its verification or
-// needs more memory than the rules allow. A configuration that failed when it was measured again, or whose trial
-// printed that memory ran out, is left out unless no other is left.
+// The measured configurations that may be handed back. A configuration is left out if it failed its verification,
+// diverged, has the keys of a twin that diverged, or needs more memory than the rules allow. A configuration that
+// failed when it was measured again, or whose trial printed that memory ran out, is left out unless no other is left.
 std::vector<MeasuredConfiguration> candidates_for_best(const std::vector<Trial>& trials, const std::string& metric,
                                                        const BestRules& rules);
 

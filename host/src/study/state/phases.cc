@@ -9,13 +9,20 @@
 #include <string>
 
 #include "dsat/base/shell.h"
+#include "dsat/config/batch.h"
+#include "dsat/config/world.h"
 #include "finals/finalists.h"
 #include "finals/finals.h"
 #include "finals/gain.h"
+#include "finals/twin.h"
+#include "finals/twin_check.h"
 #include "study/watch/profile_trials.h"
 
 namespace dsat::host {
 namespace {
+
+// Candidates of the twins. Several may share their keys, and so their twin.
+constexpr size_t kMostCandidates = 16;
 
 // The trials that must be left for a baseline, since the search needs one itself.
 constexpr int kLeastForBaseline = 2;
@@ -51,6 +58,17 @@ bool own_was_measured_before_search(const StudyState& state) {
     if (measures && trial.identity == state.baseline.identity) return true;
   }
   return false;
+}
+
+// Did a run of the user's own configuration report what a twin is held against?
+bool own_is_reported(const StudyState& state) {
+  return !runs_with_curve(state.trials.all(), state.baseline.identity).empty();
+}
+
+// Only trials from before the search count, as above.
+bool own_was_reported_before_search(const StudyState& state) {
+  const std::vector<const Trial*> runs = runs_with_curve(state.trials.all(), state.baseline.identity);
+  return !runs.empty() && runs.front()->phase < Phase::searcher;
 }
 
 // The best so far, which the strategy that has just finished may have named.
@@ -96,7 +114,8 @@ std::optional<NextPhase> finals(const StudyState& state) {
   const std::optional<uint64_t> best = best_trial(state);
   if (state.plan.finals == 0 || !best) return std::nullopt;
   // The later phases need one trial for each configuration that they measure.
-  const int later = (is_to_be_compared(state, *best) ? 2 : 0) + (state.plan.verify_steps > 0 ? 1 : 0);
+  const int later = (is_to_be_compared(state, *best) ? 2 : 0) + (state.plan.verify_steps > 0 ? 1 : 0) +
+                    (state.plan.twin && own_is_reported(state) ? 1 : 0);
   const int budget = trials_left(state) - later;
   const std::vector<Contender> chosen =
       choose_finalists(state.trials.all(), state.plan.metric, state.plan.maximise, *best, may_win(state), budget);
@@ -138,6 +157,38 @@ std::optional<NextPhase> verification(const StudyState& state) {
     if (peak) last_peak = peak;
   }
   return NextPhase{Phase::verification, std::move(brief)};
+}
+
+int64_t data_parallel_size(const StudyState& state, const Json& config) {
+  return config::data_parallel_size_of(config, state.plan.data_parallel_size);
+}
+
+// A candidate of the brief of twin.h.
+Json with_twin(const StudyState& state, uint64_t trial, const Json& own) {
+  const TrialRecord& record = state.trials[trial].record;
+  Json one{{"trial", trial}, {"keys", keys_of(record.config)}, {"overrides", nullptr}, {"smaller", nullptr}};
+  const bool is_comparable = data_parallel_size(state, record.config) == data_parallel_size(state, own);
+  if (one["keys"] == keys_of(own) || !is_comparable) return one;
+  one["overrides"] = at_own_batch(record.overrides, own);
+  one["smaller"] = at_smaller_batch(record.overrides, own, record.config.at(config::kMicroBatchKey).get<int64_t>());
+  return one;
+}
+
+std::optional<NextPhase> twin(const StudyState& state) {
+  const std::optional<uint64_t> best = best_trial(state);
+  const int budget = trials_left(state);
+  if (!state.plan.twin || !best || budget < 1 || !own_is_reported(state)) return std::nullopt;
+  const std::vector<const Trial*> runs = runs_with_curve(state.trials.all(), state.baseline.identity);
+  const TrialRecord& own = runs.front()->record;
+  Json brief{{"budget", budget}, {"reason", why_search_ended(state.run.finish)}};
+  brief["own"] = {{"trial", own.id}, {"overrides", state.baseline.overrides}, {"runs", runs.size()}};
+  for (const Contender& one :
+       by_means(state.trials.all(), state.plan.metric, state.plan.maximise, *best, may_win(state))) {
+    brief["candidates"].push_back(with_twin(state, one.trial, own.config));
+    if (brief["candidates"].size() == kMostCandidates) break;
+  }
+  if (brief["candidates"].front().at("overrides").is_null()) return std::nullopt;
+  return NextPhase{Phase::twin, std::move(brief)};
 }
 
 std::optional<NextPhase> comparison(const StudyState& state) {
@@ -197,6 +248,9 @@ std::optional<NextPhase> next_phase(const StudyState& state) {
       if (auto next = verification(state)) return next;
       [[fallthrough]];
     case Phase::verification:
+      if (auto next = twin(state)) return next;
+      [[fallthrough]];
+    case Phase::twin:
       return comparison(state);
     case Phase::comparison:
       return std::nullopt;
@@ -209,7 +263,8 @@ int trial_limit(Phase phase, const StudyState& state) {
   if (phase != Phase::searcher) return plan.max_trials;
   const bool keeps = plan.max_trials >= kLeastToKeepOf && own_was_measured_before_search(state);
   const int usual = keeps ? std::min(plan.max_trials / kTrialsPerKept, kMostKept) : 0;
-  const int kept = plan.finals.value_or(usual) + (plan.verify_steps > 0 ? 1 : 0);
+  const int of_twin = plan.twin && plan.max_trials >= kLeastForTwin && own_was_reported_before_search(state) ? 1 : 0;
+  const int kept = plan.finals.value_or(usual) + (plan.verify_steps > 0 ? 1 : 0) + of_twin;
   return std::max({1, plan.max_trials - kept});
 }
 

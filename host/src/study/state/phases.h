@@ -19,6 +19,9 @@ namespace dsat::host {
 inline constexpr int kLeastToKeepOf = 16;
 inline constexpr int kTrialsPerKept = 12;
 inline constexpr int kMostKept = 4;
+// A study of so many trials leaves one more for a twin (finals/twin.h), where the user's own configuration reports what
+// it is held against.
+inline constexpr int kLeastForTwin = 8;
 
 struct NextPhase {
   Phase phase;

@@ -6,6 +6,7 @@
 
 #include "finals/comparison.h"
 #include "finals/finals.h"
+#include "finals/twin.h"
 #include "finals/verification.h"
 #include "plugin/isolated_strategy.h"
 #include "plugin/plugin_strategy.h"
@@ -27,6 +28,7 @@ std::unique_ptr<Strategy> open_strategy(const Plan& plan, Phase phase, PluginLog
   if (phase == Phase::baseline) return std::make_unique<Baseline>();
   if (phase == Phase::finals) return std::make_unique<Finals>();
   if (phase == Phase::verification) return std::make_unique<Verification>();
+  if (phase == Phase::twin) return std::make_unique<Twin>();
   if (phase == Phase::comparison) return std::make_unique<BestAgainstOwn>();
   const StrategyPlan& chosen = strategy_plan(plan, phase);
   const auto write = [&log](int severity, std::string_view message) { log.write(severity, message); };

@@ -8,6 +8,7 @@
 #include "dsat/config/json.h"
 #include "plan/device_hours.h"
 #include "record/versions.h"
+#include "study/watch/guard.h"
 #include "study/watch/profile_trials.h"
 
 namespace dsat::host {
@@ -38,8 +39,15 @@ bool StudyState::grant_repeat(const TrialEnd& end) {
   return end.outcome == Outcome::failed && watches.failures.grant_restart(end, plan.max_restarts.value_or(0));
 }
 
+std::string StudyState::why_diverged(const TrialEnd& end) const {
+  return dsat::host::why_diverged(trials[end.id], end, trials.all(), baseline.identity);
+}
+
 std::vector<Finding> StudyState::learn_from(const Trial& trial) {
   std::vector<Finding> findings = watches.after_end(trial, {plan, trials.all(), profile});
+  if (auto why = why_no_reference(trial, trials.all(), baseline.identity)) {
+    findings.push_back({Finding::Effect::warning, std::move(*why)});
+  }
   if (!trial.end) return findings;
   device_memory.learn(trial.end->device_memory_bytes);
   std::vector<int> stages;

@@ -61,6 +61,9 @@ struct StudyState {
   // Does this trial, whose run has ended, run again? A failure of the machine gives it a second run, another failure as
   // many as the plan allows. A spent budget gives none.
   bool grant_repeat(const TrialEnd& end);
+  // Why a trial whose run ends in this way learns something else than the user's own configuration; empty: nothing
+  // shows that.
+  std::string why_diverged(const TrialEnd& end) const;
   // Learns from a trial with an outcome. The plan follows the trial's number of processes.
   std::vector<Finding> learn_from(const Trial& trial);
   // Derives the space of the search, without the micro batches that the profile has shown to be too small.

@@ -13,6 +13,7 @@
 #include "dsat/config/rules.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
+#include "finals/twin_check.h"
 #include "record/measured.h"
 
 namespace dsat::host {
@@ -100,6 +101,8 @@ StudyResult result_of(const StudyState& state) {
     const std::vector<Trial>& trials = state.trials.all();
     if (plan.baseline) result.gain = gain_over_own(trials, plan.metric, plan.maximise, baseline, result.best->trial);
     result.end_to_end = end_to_end_of_best(trials, baseline, result.best->trial);
+    result.check =
+        check_of_best(trials, state.baseline.identity, result.best->trial, plan.twin, plan.simulation.has_value());
   }
   result.dir = plan.dir;
   result.metric = plan.metric;

@@ -360,6 +360,10 @@ void Coordinator::on_ended(const TrialEnd& end) {
 
 void Coordinator::end_trial(TrialEnd end) {
   const uint64_t id = end.id;
+  if (std::string why = state_.why_diverged(end); !why.empty()) {
+    end.outcome = Outcome::diverged;
+    end.reason = std::move(why);
+  }
   state_.trials.end(std::move(end), loop_.now());
   const Trial& trial = state_.trials[id];
   act_on(state_.learn_from(trial));

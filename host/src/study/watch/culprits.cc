@@ -113,7 +113,8 @@ void Culprits::add(const Trial& trial, const config::Space& space) {
   if (!trial.costs_a_run() || trial.phase > Phase::searcher || !trial.end || !trial.record.outcome) return;
   const Outcome outcome = *trial.record.outcome;
   const bool trained = outcome == Outcome::completed && !trial.model_info;
-  const bool failed = outcome == Outcome::failed || outcome == Outcome::timed_out || trial.lacked_host_memory();
+  const bool failed = outcome == Outcome::failed || outcome == Outcome::timed_out || outcome == Outcome::diverged ||
+                      trial.lacked_host_memory();
   if (!trained && !failed) return;
   // The cause of these is known: a checkpoint, a trial that ran another configuration, the script.
   if (!trained && (trial.end->from_checkpoint || trial.end->deviation || is_of_code(trial))) return;

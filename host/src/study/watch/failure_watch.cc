@@ -25,11 +25,12 @@ bool is_of_configuration(const std::string& text) {
                      [&](std::string_view words) { return text.find(words) != std::string::npos; });
 }
 
-// The reason of a failure counts, and not its last line, if the exit status is 0 (the line is a logger's) or if the
-// trial went on from a checkpoint (the line is a consequence).
+// The reason of a failure counts, and not its last line, if the exit status is 0 (the line is a logger's), if the trial
+// went on from a checkpoint (the line is a consequence), or if it learned something else.
 const std::string& how_it_failed(Outcome outcome, const std::string& reason, const EndDetails& end) {
-  const bool by_reason = outcome == Outcome::timed_out || outcome == Outcome::out_of_memory || end.exit_code == 0 ||
-                         end.from_checkpoint || end.last_line.empty();
+  const bool by_reason = outcome == Outcome::timed_out || outcome == Outcome::out_of_memory ||
+                         outcome == Outcome::diverged || end.exit_code == 0 || end.from_checkpoint ||
+                         end.last_line.empty();
   return by_reason ? reason : end.last_line;
 }
 
