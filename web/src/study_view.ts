@@ -1,6 +1,7 @@
 // One study on the page: sections and charts, filled again when the study changes.
 import type { ChartKind } from './chart';
 import { Figure } from './chart';
+import { curve } from './charts/curve';
 import { knobs } from './charts/knobs';
 import { memory } from './charts/memory';
 import { microBatch } from './charts/micro_batch';
@@ -14,7 +15,7 @@ import { best } from './sections/best';
 import { head, result, stages } from './sections/result';
 import { TrialTable } from './sections/trials';
 
-const kCharts: ChartKind[] = [path, microBatch, memory, ladder, intervals, belief, timeline, knobs];
+const kCharts: ChartKind[] = [path, microBatch, memory, ladder, intervals, belief, timeline, curve, knobs];
 
 export class StudyView {
   readonly element: HTMLElement;
