@@ -18,7 +18,7 @@ void Twin::start(const Json& brief) {
   const Json& own = brief.at("own");
   const Json& first = brief.at("candidates").at(0);
   const bool is_needed = !first.at("overrides").is_null() && config::whole_number<int>(own.at("runs")) < kRunsOfOwn;
-  if (is_needed && budget_ > 1) {
+  if (is_needed) {
     own_ = ask(own.at("overrides"), "your own configuration again: how far apart are two runs of it?", true);
     if (own_) --budget_;
   }

@@ -20,7 +20,8 @@
 
 namespace dsat::host {
 
-// The band is learned from this many runs of the user's own configuration; fewer are made up for.
+// The band is learned from this many runs of the user's own configuration. One that is missing is made up for first: a
+// script may be random by design, and then nothing speaks against anybody.
 inline constexpr int kRunsOfOwn = 2;
 
 class Twin : public HostStrategy {

@@ -76,11 +76,6 @@ TEST_F(TwinTest, ASecondRunOfTheOwnComesFirstWhereThereIsOne) {
   EXPECT_THAT(asked_, ElementsAre(100, 1));
 }
 
-TEST_F(TwinTest, ALastTrialIsTheTwins) {
-  start({candidate(7, "a", with(1))}, 1, 1);
-  EXPECT_THAT(asked_, ElementsAre(1));
-}
-
 TEST_F(TwinTest, TheNextBestFollowsWithItsOwn) {
   start({candidate(7, "a", with(1)), candidate(8, "b", with(2))});
   end(Outcome::diverged);

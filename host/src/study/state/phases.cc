@@ -60,15 +60,15 @@ bool own_was_measured_before_search(const StudyState& state) {
   return false;
 }
 
-// Did a run of the user's own configuration report what a twin is held against?
-bool own_is_reported(const StudyState& state) {
-  return !runs_with_curve(state.trials.all(), state.baseline.identity).empty();
-}
-
-// Only trials from before the search count, as above.
-bool own_was_reported_before_search(const StudyState& state) {
-  const std::vector<const Trial*> runs = runs_with_curve(state.trials.all(), state.baseline.identity);
-  return !runs.empty() && runs.front()->phase < Phase::searcher;
+// The trials that the first twin takes: itself, and a second run of the user's own configuration. 0: there is none, as
+// the own reports nothing. `before_search`: only trials from before the search count, as above.
+int trials_of_twin(const StudyState& state, bool before_search = false) {
+  if (!state.plan.twin) return 0;
+  int runs = 0;
+  for (const Trial* run : runs_with_curve(state.trials.all(), state.baseline.identity)) {
+    runs += !before_search || run->phase < Phase::searcher ? 1 : 0;
+  }
+  return runs == 0 ? 0 : runs < kRunsOfOwn ? 2 : 1;
 }
 
 // The best so far, which the strategy that has just finished may have named.
@@ -114,8 +114,8 @@ std::optional<NextPhase> finals(const StudyState& state) {
   const std::optional<uint64_t> best = best_trial(state);
   if (state.plan.finals == 0 || !best) return std::nullopt;
   // The later phases need one trial for each configuration that they measure.
-  const int later = (is_to_be_compared(state, *best) ? 2 : 0) + (state.plan.verify_steps > 0 ? 1 : 0) +
-                    (state.plan.twin && own_is_reported(state) ? 1 : 0);
+  const int later =
+      (is_to_be_compared(state, *best) ? 2 : 0) + (state.plan.verify_steps > 0 ? 1 : 0) + trials_of_twin(state);
   const int budget = trials_left(state) - later;
   const std::vector<Contender> chosen =
       choose_finalists(state.trials.all(), state.plan.metric, state.plan.maximise, *best, may_win(state), budget);
@@ -177,7 +177,8 @@ Json with_twin(const StudyState& state, uint64_t trial, const Json& own) {
 std::optional<NextPhase> twin(const StudyState& state) {
   const std::optional<uint64_t> best = best_trial(state);
   const int budget = trials_left(state);
-  if (!state.plan.twin || !best || budget < 1 || !own_is_reported(state)) return std::nullopt;
+  const int needed = trials_of_twin(state);
+  if (!best || needed == 0 || budget < needed) return std::nullopt;
   const std::vector<const Trial*> runs = runs_with_curve(state.trials.all(), state.baseline.identity);
   const TrialRecord& own = runs.front()->record;
   Json brief{{"budget", budget}, {"reason", why_search_ended(state.run.finish)}};
@@ -187,7 +188,9 @@ std::optional<NextPhase> twin(const StudyState& state) {
     brief["candidates"].push_back(with_twin(state, one.trial, own.config));
     if (brief["candidates"].size() == kMostCandidates) break;
   }
-  if (brief["candidates"].front().at("overrides").is_null()) return std::nullopt;
+  // The user's own configuration, or one that cannot be compared, has no twin.
+  const bool has_one = brief.contains("candidates") && !brief["candidates"].front().at("overrides").is_null();
+  if (!has_one) return std::nullopt;
   return NextPhase{Phase::twin, std::move(brief)};
 }
 
@@ -263,7 +266,7 @@ int trial_limit(Phase phase, const StudyState& state) {
   if (phase != Phase::searcher) return plan.max_trials;
   const bool keeps = plan.max_trials >= kLeastToKeepOf && own_was_measured_before_search(state);
   const int usual = keeps ? std::min(plan.max_trials / kTrialsPerKept, kMostKept) : 0;
-  const int of_twin = plan.twin && plan.max_trials >= kLeastForTwin && own_was_reported_before_search(state) ? 1 : 0;
+  const int of_twin = plan.max_trials >= kLeastForTwin ? trials_of_twin(state, true) : 0;
   const int kept = plan.finals.value_or(usual) + (plan.verify_steps > 0 ? 1 : 0) + of_twin;
   return std::max({1, plan.max_trials - kept});
 }

@@ -19,9 +19,9 @@ namespace dsat::host {
 inline constexpr int kLeastToKeepOf = 16;
 inline constexpr int kTrialsPerKept = 12;
 inline constexpr int kMostKept = 4;
-// A study of so many trials leaves one more for a twin (finals/twin.h), where the user's own configuration reports what
-// it is held against.
-inline constexpr int kLeastForTwin = 8;
+// A study of so many trials leaves two more for a twin (finals/twin.h) and a second run of the user's own
+// configuration, where that reports what a twin is held against.
+inline constexpr int kLeastForTwin = 12;
 
 struct NextPhase {
   Phase phase;

@@ -62,11 +62,11 @@ Trial NewTrials::trial_of(const Op& request) const {
   } else if (!request.repeat) {
     record.duplicate_of = original;
   }
-  record.kind = phase_ == Phase::profiler     ? TrialKind::profile
-                : record.duplicate_of         ? TrialKind::duplicate
-                : original && request.repeat  ? TrialKind::repeat
-                : trial.identity == baseline_ ? TrialKind::baseline
-                                              : TrialKind::search;
+  record.kind = phase_ == Phase::profiler                               ? TrialKind::profile
+                : record.duplicate_of                                   ? TrialKind::duplicate
+                : request.repeat && (original || phase_ == Phase::twin) ? TrialKind::repeat
+                : trial.identity == baseline_                           ? TrialKind::baseline
+                                                                        : TrialKind::search;
   return trial;
 }
 
