@@ -3,39 +3,18 @@
 #include "grid/grid_order.h"
 
 #include <algorithm>
-#include <map>
 
+#include "dsat/config/defaults.h"
 #include "dsat/config/json.h"
 
 namespace dsat::search {
-namespace {
-
-// DeepSpeed's default for an absent key; null: the first listed value.
-Json deepspeed_default(const std::string& key, int stage) {
-  static const std::map<std::string, Json> kDefaults{{"zero_optimization.reduce_bucket_size", 500000000},
-                                                     {"zero_optimization.allgather_bucket_size", 500000000},
-                                                     {"zero_optimization.stage3_prefetch_bucket_size", 50000000},
-                                                     {"zero_optimization.stage3_param_persistence_threshold", 100000},
-                                                     {"zero_optimization.stage3_max_live_parameters", 1000000000},
-                                                     {"zero_optimization.stage3_max_reuse_distance", 1000000000},
-                                                     {"zero_optimization.sub_group_size", 1000000000},
-                                                     {"zero_optimization.reduce_scatter", true},
-                                                     {"zero_optimization.contiguous_gradients", true},
-                                                     {"zero_optimization.allgather_partitions", true},
-                                                     {"zero_optimization.offload_optimizer.device", "none"},
-                                                     {"zero_optimization.offload_param.device", "none"}};
-  if (key == "zero_optimization.overlap_comm") return stage == 3;
-  const auto it = kDefaults.find(key);
-  return it == kDefaults.end() ? Json() : it->second;
-}
-
-}  // namespace
 
 std::vector<size_t> usual_choice(const config::StageSpace& stage, const Json& base_config) {
   std::vector<size_t> choice;
   for (const config::Axis& axis : stage.axes) {
     const Json* given = config::find(base_config, axis.key);
-    const Json wanted = given != nullptr && !given->is_null() ? *given : deepspeed_default(axis.key, stage.stage);
+    const Json wanted =
+        given != nullptr && !given->is_null() ? *given : config::deepspeed_default(axis.key, stage.stage);
     const auto it = std::find(axis.values.begin(), axis.values.end(), wanted);
     choice.push_back(it == axis.values.end() ? 0 : static_cast<size_t>(it - axis.values.begin()));
   }
