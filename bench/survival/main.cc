@@ -1,5 +1,6 @@
-// bench_survival: does the configuration that a study hands back still fit after a thousand further steps?
-// Whole studies of the host, phases after the search included, on simulated jobs whose memory drifts: drift.h.
+// bench_survival: does the configuration that a study hands back still fit after a thousand further steps, how fast is
+// it, and how many of the user's keys does it change? Whole studies of the host, phases after the search included, on
+// simulated jobs whose memory drifts: drift.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <vector>
 
+#include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/error.h"
 #include "dsat/host/study.h"
@@ -83,12 +85,24 @@ class DriftingSurface : public dsat::host::Surface {
 struct Setting {
   double margin = 0;
   int verify = 0;
+  bool keeps_all_changes = false;
 };
 
 struct Tally {
   int studies = 0, winners = 0, survivors = 0;
   std::vector<double> speeds;  // true, of each study's winner; 0: none
+  std::vector<int> changed;    // keys of each winner
 };
+
+// The keys in which a configuration differs from the user's own; the global batch follows from the others.
+int keys_changed(const Json& own, const Json& best) {
+  int count = 0;
+  for (const auto& [key, value] : dsat::config::leaves_of(best)) {
+    const Json* before = dsat::config::find(own, key);
+    count += key != dsat::config::kTrainBatchKey && (before == nullptr || *before != value) ? 1 : 0;
+  }
+  return count;
+}
 
 dsat::host::StudyOptions options_for(const Surface& surface, std::shared_ptr<const DriftingSurface> drifting,
                                      const Setting& setting, const po::variables_map& given, uint64_t seed) {
@@ -102,6 +116,7 @@ dsat::host::StudyOptions options_for(const Surface& surface, std::shared_ptr<con
   options.max_restarts = 0;
   if (setting.margin >= 0) options.memory_margin = setting.margin;
   options.verify_steps = setting.verify;
+  options.keep_all_changes = setting.keeps_all_changes;
   options.trial_timeout = std::chrono::hours(1000);
   dsat::host::Simulation simulation;
   simulation.surface = std::move(drifting);
@@ -124,6 +139,7 @@ void run_one(const Surface& surface, Drift drift, const Setting& setting, const 
   tally.speeds.push_back(result.best ? surface.throughput(point_of(result.best->config)) : 0);
   if (!result.best) return;
   ++tally.winners;
+  tally.changed.push_back(keys_changed(surface.base_config(), result.best->config));
   const bool survives = drifting->survives(result.best->config, kTrialSteps + kFurtherSteps);
   tally.survivors += survives ? 1 : 0;
   if (!survives && given.count("failures") != 0) {
@@ -164,10 +180,14 @@ double cost_percent(const Tally& tally, const Tally& first) {
 }
 
 std::string row(const std::string& name, const Setting& setting, const Tally& tally, const Tally& first) {
-  return fmt::format("{:<12} {:>7} {:>7} {:>8} {:>8} {:>9} {:>9.1f} {:>7.2f}\n", name,
-                     setting.margin < 0 ? "default" : fmt::format("{}", setting.margin), setting.verify, tally.studies,
-                     tally.winners, tally.survivors, 100.0 * tally.survivors / std::max(tally.winners, 1),
-                     cost_percent(tally, first));
+  std::vector<int> changed = tally.changed;
+  std::sort(changed.begin(), changed.end());
+  const std::string keys =
+      changed.empty() ? "-" : fmt::format("{}, {}", changed[(changed.size() - 1) / 2], changed.back());
+  return fmt::format("{:<12} {:>7} {:>7} {:>5} {:>8} {:>8} {:>9} {:>9.1f} {:>7.2f} {:>8}\n", name,
+                     setting.margin < 0 ? "default" : fmt::format("{}", setting.margin), setting.verify,
+                     setting.keeps_all_changes ? "yes" : "no", tally.studies, tally.winners, tally.survivors,
+                     100.0 * tally.survivors / std::max(tally.winners, 1), cost_percent(tally, first), keys);
 }
 
 po::options_description described() {
@@ -176,6 +196,7 @@ po::options_description described() {
   add("help", "this text");
   add("margins", po::value<std::string>()->default_value("default"), "--memory-margin, several by commas");
   add("verify", po::value<std::string>()->default_value("0"), "--verify, several by commas");
+  add("keep-all-changes", po::value<std::string>()->default_value("no"), "yes, no or yes,no: --keep-all-changes");
   add("drifts", po::value<std::string>(), "none, jitter, fragments, leak, lengths; several by commas; default: all");
   add("peaks", po::value<std::string>()->default_value("reported"), "reported (the memory probe's case) or silent");
   add("trials", po::value<int>()->default_value(24), "--max-trials");
@@ -186,24 +207,32 @@ po::options_description described() {
   return options;
 }
 
+// A row for each drift. The first setting of each is what the others' cost is measured against.
+void run_setting(const Setting& setting, const std::vector<Surface>& surfaces, const po::variables_map& given,
+                 std::map<std::string, Tally>& first) {
+  for (const DriftKind& kind : kDrifts) {
+    const std::string wanted = given.count("drifts") != 0 ? given["drifts"].as<std::string>() : kind.name;
+    if (("," + wanted + ",").find(fmt::format(",{},", kind.name)) == std::string::npos) continue;
+    Tally tally;
+    for (const Surface& surface : surfaces) {
+      for (int seed = 1; seed <= given["seeds"].as<int>(); ++seed) {
+        run_one(surface, kind.drift, setting, given, static_cast<uint64_t>(seed), tally);
+      }
+    }
+    std::cout << row(kind.name, setting, tally, first.emplace(kind.name, tally).first->second) << std::flush;
+  }
+}
+
 void run(const po::variables_map& given) {
   const std::vector<Surface> surfaces = surfaces_of(given);
-  std::cout << fmt::format("{:<12} {:>7} {:>7} {:>8} {:>8} {:>9} {:>9} {:>7}\n", "drift", "margin", "verify", "studies",
-                           "winners", "survivors", "survive %", "cost %");
+  std::cout << fmt::format("{:<12} {:>7} {:>7} {:>5} {:>8} {:>8} {:>9} {:>9} {:>7} {:>8}\n", "drift", "margin",
+                           "verify", "all", "studies", "winners", "survivors", "survive %", "cost %", "keys");
   std::map<std::string, Tally> first;
   for (const std::string& margin : split(given["margins"].as<std::string>())) {
     for (const std::string& verify : split(given["verify"].as<std::string>())) {
-      const Setting setting{margin == "default" ? -1 : std::stod(margin), std::stoi(verify)};
-      for (const DriftKind& kind : kDrifts) {
-        const std::string wanted = given.count("drifts") != 0 ? given["drifts"].as<std::string>() : kind.name;
-        if (("," + wanted + ",").find(fmt::format(",{},", kind.name)) == std::string::npos) continue;
-        Tally tally;
-        for (const Surface& surface : surfaces) {
-          for (int seed = 1; seed <= given["seeds"].as<int>(); ++seed) {
-            run_one(surface, kind.drift, setting, given, static_cast<uint64_t>(seed), tally);
-          }
-        }
-        std::cout << row(kind.name, setting, tally, first.emplace(kind.name, tally).first->second) << std::flush;
+      for (const std::string& all : split(given["keep-all-changes"].as<std::string>())) {
+        run_setting({margin == "default" ? -1 : std::stod(margin), std::stoi(verify), all == "yes"}, surfaces, given,
+                    first);
       }
     }
   }

@@ -71,7 +71,7 @@ void add_limit_options(OptionSet& set) {
 void add_comparison_options(OptionSet& set) {
   set.add_group("Against your own configuration",
                 {setting_option("no-baseline"), setting_option("finals"), setting_option("verify"),
-                 setting_option("no-twin"), setting_option("memory-margin")});
+                 setting_option("keep-all-changes"), setting_option("no-twin"), setting_option("memory-margin")});
 }
 
 Option runner_option() {

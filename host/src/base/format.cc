@@ -29,7 +29,7 @@ std::string format_ratio(double ratio) {
   return fmt::format("{:.{}f}", std::round(ratio / unit) * unit, std::max(0, 1 - static_cast<int>(exponent)));
 }
 
-constexpr double kOpen = 10;  // a wider interval (upper end / lower end) is shown without decimals
+constexpr double kOpen = 4;  // a wider interval (upper end / lower end) is not worth reading
 
 std::string times_measured(int count) { return count == 1 ? "measured once" : fmt::format("measured {} times", count); }
 
@@ -55,10 +55,14 @@ std::string format_gain(const Gain& gain, uint64_t best) {
         "its choice",
         gain.ratio > 1 ? "better than" : "no better than", gain.baseline, once ? ", each measured once" : "");
   }
-  // With so much noise, the gain is shown without decimals.
   if (*gain.high > kOpen * *gain.low) {
-    return fmt::format("{} x your own configuration (trial {}), 95 % interval {} to {}", format_ratio(gain.ratio),
-                       gain.baseline, format_ratio(*gain.low), format_ratio(*gain.high));
+    constexpr const char* kAdvice = "run the study on a machine that does nothing else, or with more --finals";
+    if (*gain.low > 1) {
+      return fmt::format("more than {} x your own configuration (trial {}); the noise hides the factor: {}",
+                         format_ratio(*gain.low), gain.baseline, kAdvice);
+    }
+    return fmt::format("{} than your own configuration (trial {}), but not clearly, and the noise hides the factor: {}",
+                       gain.ratio > 1 ? "faster" : "slower", gain.baseline, kAdvice);
   }
   // The number of decimals depends on the interval's width.
   const double half = (*gain.high - *gain.low) / 2;

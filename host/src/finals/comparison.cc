@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "dsat/config/json.h"
+#include "finals/drift.h"
 #include "finals/finals.h"
 
 namespace dsat::host {
@@ -20,9 +21,10 @@ void BestAgainstOwn::start(const Json& brief) {
   best_.trial = config::whole_number<uint64_t>(best.at("trial"));
   best_.overrides = best.at("overrides");
   best_.before = best.at("values").get<std::vector<double>>();
+  best_.values = best.value("after", std::vector<double>());
   own_.trial = config::whole_number<uint64_t>(own.at("trial"));
   own_.overrides = own.at("overrides");
-  own_.values = own.at("values").get<std::vector<double>>();
+  own_.before = own.at("values").get<std::vector<double>>();
   own_may_win_ = brief.at("own_may_win").get<bool>();
   next();
 }
@@ -38,8 +40,11 @@ void BestAgainstOwn::trial_ended(const Ended& ended) {
   if (open_.empty()) next();
 }
 
+// Nobody chose your own for its measurements, so those from before count too, unless the machine has changed.
+std::vector<double> BestAgainstOwn::own_values() const { return comparable(own_.before, own_.values, others_); }
+
 bool BestAgainstOwn::is_narrow() const {
-  return !best_.values.empty() && difference(best_.values, own_.values, others_, best_.before).half_width() <= kNarrow;
+  return !best_.values.empty() && difference(best_.values, own_values(), others_, best_.before).half_width() <= kNarrow;
 }
 
 bool BestAgainstOwn::ask_for(Side& side, const char* what) {
@@ -62,7 +67,7 @@ void BestAgainstOwn::next() {
 // These measurements chose neither of the two, so they compare fairly. If they favour the user's own, a change is not
 // worth making.
 bool BestAgainstOwn::is_own_better() const {
-  return own_may_win_ && !own_.fails && !best_.values.empty() && mean_of(best_.values) < mean_of(own_.values);
+  return own_may_win_ && !own_.fails && !best_.values.empty() && mean_of(best_.values) < mean_of(own_values());
 }
 
 }  // namespace dsat::host

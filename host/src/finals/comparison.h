@@ -1,8 +1,8 @@
 // The best and the user's own configuration, measured again and in turn: how far apart are they?
 //
 // Purpose: the best was chosen because it measured well, so the measurements before the choice flatter it. The gain
-//   counts this phase's measurements of the best alone, and all of the user's own (gain.h).
-// Start event: {"metric", "maximise", "best": {"trial", "overrides", "values"}, "own": {"trial", "overrides",
+//   counts the measurements of the best from after its choice alone, and all of the user's own (gain.h).
+// Start event: {"metric", "maximise", "best": {"trial", "overrides", "values", "after"}, "own": {"trial", "overrides",
 //   "values"}, "own_may_win", "others": Repeats, "budget", "reason"}.
 // Ends when the 95 % interval of the gain is narrow, after kMostComparisons of each, or when the budget is spent. Names
 //   the best, or the user's own if these measurements favour it and it may be handed back.
@@ -31,7 +31,7 @@ class BestAgainstOwn : public HostStrategy {
   struct Side {
     uint64_t trial = 0;
     Json overrides;
-    std::vector<double> values, before;  // `before`: measurements of the best from before its choice
+    std::vector<double> values, before;  // `before`: measurements from before this phase
     int asked = 0;
     bool fails = false;
   };
@@ -39,6 +39,7 @@ class BestAgainstOwn : public HostStrategy {
   bool ask_for(Side& side, const char* what);
   bool is_narrow() const;
   bool is_own_better() const;
+  std::vector<double> own_values() const;
 
   std::string metric_, reason_;
   bool maximise_ = true, own_may_win_ = false;

@@ -3,9 +3,10 @@
 // Purpose: the best of many measurements is partly the luckiest. In each round every finalist that may still be the
 //   best is measured once more, so that a machine that becomes slower favours none.
 // Start event: {"metric", "maximise", "finalists": [{"trial", "overrides", "values"}], "others": Repeats, "budget",
-//   "reason"}: values as in noise.h, the searcher's choice first; `reason`: why the search ended, handed on.
+//   "reason", "simpler": [Simpler]}: values as in noise.h, the searcher's choice first; `reason`: why the search ended,
+//   handed on; `simpler`: in place of the searcher's choice, tried one after the other until one is not clearly slower.
 // Ends when the chance that another one is better is small, after kMostRounds, or when the budget is spent. Names the
-//   finalist with the best mean. A finalist that fails when it runs again is out.
+//   simpler one if there is one, else the finalist with the best mean. A finalist that fails when it runs again is out.
 #ifndef DSAT_HOST_FINALS_FINALS_H_
 #define DSAT_HOST_FINALS_FINALS_H_
 
@@ -16,6 +17,7 @@
 
 #include "finals/host_strategy.h"
 #include "finals/noise.h"
+#include "finals/simpler.h"
 
 namespace dsat::host {
 
@@ -38,16 +40,25 @@ class Finals : public HostStrategy {
   struct Finalist {
     uint64_t trial = 0;
     Json overrides;
-    std::vector<double> values;
+    std::vector<double> before, now;  // measurements of the search, and of the finals
     bool is_out = false;
   };
+  void next();
+  bool try_simpler();
   void next_round();
-  const Finalist* leader() const;
+  bool measure(size_t finalist, const std::string& note, bool repeat);
+  std::vector<double> values_of(const Finalist& one) const;
+  Repeats repeats_but(const Finalist& a, const Finalist& b) const;
+  const Finalist* leader() const;  // of those that are no simpler ones
+  const Finalist* winner() const;
+  const Finalist* simple() const;  // the simpler one that is not out; nullptr: none
   void drop_the_hopeless();
 
   std::string metric_, reason_;
   bool maximise_ = true;
-  std::vector<Finalist> finalists_;
+  std::vector<Finalist> finalists_;  // the simpler ones that were tried last
+  size_t rivals_ = 0;                // finalists that are no simpler ones
+  std::vector<Simpler> simpler_;     // of those after them, and those still to be tried
   Repeats others_;
   int budget_ = 0;
   int rounds_ = 0;

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <map>
 
+#include "finals/drift.h"
 #include "finals/finals.h"
 #include "finals/ignored_configuration.h"
+#include "finals/simpler.h"
 
 namespace dsat::host {
 namespace {
@@ -41,10 +43,11 @@ Gain gain_between(const std::vector<double>& best, const std::vector<double>& be
 std::vector<double> values_of(const std::vector<Trial>& trials, const std::string& identity, const std::string& metric,
                               bool maximise, Measured when) {
   std::vector<double> values;
+  const bool is_simplified = began_in_finals(trials, identity);
   for (const Trial& trial : trials) {
     if (trial.identity != identity) continue;
-    const bool is_comparison = trial.phase == Phase::comparison;
-    if (when != Measured::at_any_time && is_comparison != (when == Measured::in_comparison)) continue;
+    const bool is_after = is_simplified || trial.phase == Phase::comparison;
+    if (when != Measured::at_any_time && is_after != (when == Measured::after_choice)) continue;
     if (const auto value = value_of(trial, metric, maximise)) values.push_back(*value);
   }
   return values;
@@ -66,7 +69,7 @@ std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::s
                                   const std::string& baseline_identity, uint64_t best) {
   if (baseline_identity.empty() || best >= trials.size()) return std::nullopt;
   const std::string& identity = trials[best].identity;
-  const std::vector<double> own = values_of(trials, baseline_identity, metric, maximise);
+  std::vector<double> own = values_of(trials, baseline_identity, metric, maximise);
   const std::vector<double> all = values_of(trials, identity, metric, maximise);
   if (own.empty() || all.empty() || proof_of_ignored_configuration(trials)) return std::nullopt;
   const auto is_own = [&](const Trial& trial) {
@@ -75,9 +78,12 @@ std::optional<Gain> gain_over_own(const std::vector<Trial>& trials, const std::s
   const uint64_t baseline = std::find_if(trials.begin(), trials.end(), is_own)->id();
   Gain gain{1, 1, 1, baseline};
   if (identity == baseline_identity) return gain;
-  const std::vector<double> after = values_of(trials, identity, metric, maximise, Measured::in_comparison);
-  const std::vector<double> before = values_of(trials, identity, metric, maximise, Measured::before_comparison);
-  gain = gain_between(after, before, own, repeats_but(trials, metric, maximise, identity, baseline_identity));
+  const Repeats others = repeats_but(trials, metric, maximise, identity, baseline_identity);
+  own = comparable(values_of(trials, baseline_identity, metric, maximise, Measured::before_choice),
+                   values_of(trials, baseline_identity, metric, maximise, Measured::after_choice), others);
+  const std::vector<double> after = values_of(trials, identity, metric, maximise, Measured::after_choice);
+  const std::vector<double> before = values_of(trials, identity, metric, maximise, Measured::before_choice);
+  gain = gain_between(after, before, own, others);
   gain.baseline = baseline;
   gain.of_best = side_of(after.empty() ? before : after, maximise);
   gain.of_own = side_of(own, maximise);

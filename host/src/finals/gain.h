@@ -23,8 +23,9 @@ Gain gain_between(const std::vector<double>& best, const std::vector<double>& be
 // A trial's measurement; nullopt: the trial measured nothing or is a duplicate.
 std::optional<double> value_of(const Trial& trial, const std::string& metric, bool maximise);
 
-// The trials whose values count; the comparison comes after the choice of the best.
-enum class Measured { at_any_time, in_comparison, before_comparison };
+// The trials whose values count. Those after the choice are the comparison's, and all of a configuration that began in
+// the finals (simpler.h).
+enum class Measured { at_any_time, after_choice, before_choice };
 // The values of a configuration, in the order of trials.
 std::vector<double> values_of(const std::vector<Trial>& trials, const std::string& identity, const std::string& metric,
                               bool maximise, Measured when = Measured::at_any_time);

@@ -42,15 +42,19 @@ double Difference::half_width() const { return scale * student_quantile(0.975, d
 
 double Difference::chance_above(double by) const { return 1 - student_cdf((by - mean) / scale, degrees); }
 
+double pooled_variance(const Repeats& repeats) {
+  const double prior = prior_degrees(repeats);
+  return (prior * kPriorDeviation * kPriorDeviation + repeats.squares) / (prior + repeats.degrees);
+}
+
 Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others,
                       const std::vector<double>& a_before) {
   std::vector<double> all_of_a = a_before;
   all_of_a.insert(all_of_a.end(), a.begin(), a.end());
   others.add(all_of_a);
   others.add(b);
-  const double prior = prior_degrees(others);
-  const double degrees = prior + others.degrees;
-  const double variance = (prior * kPriorDeviation * kPriorDeviation + others.squares) / degrees;
+  const double degrees = prior_degrees(others) + others.degrees;
+  const double variance = pooled_variance(others);
   const double counts = 1 / static_cast<double>(a.size()) + 1 / static_cast<double>(b.size());
   return {mean_of(a) - mean_of(b), std::sqrt(variance * counts), degrees};
 }

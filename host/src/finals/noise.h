@@ -32,6 +32,9 @@ Repeats repeats_from_json(const Json& json);
 // Mean of the values of a configuration.
 double mean_of(const std::vector<double>& values);
 
+// The variance of one measurement, with the prior.
+double pooled_variance(const Repeats& repeats);
+
 // The difference of two means: Student's t distribution, moved and scaled.
 struct Difference {
   double mean = 0;

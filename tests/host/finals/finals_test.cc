@@ -31,6 +31,8 @@ class RoundsTest : public ::testing::Test, public RequestAnswers {
 
   // Plenty of repeats without noise: a difference of some percent is sure.
   static Repeats sure() { return {0.0002, 100}; }
+  // The same with 1 % of noise.
+  static Repeats noisy() { return {0.01, 100}; }
   void start_with(Json brief) {
     StrategyEvent event;
     event.kind = StrategyEvent::Kind::start;
@@ -85,12 +87,15 @@ class FinalsTest : public RoundsTest {
  protected:
   FinalsTest() : RoundsTest(finals_) {}
 
-  void start(const std::vector<double>& throughputs, const Repeats& others = sure()) {
+  // `simpler`: configurations from 100 on, which are expected to cost nothing.
+  void start(const std::vector<double>& throughputs, const Repeats& others = sure(), int simpler = 0) {
     Json finalists = Json::array();
     for (size_t i = 0; i < throughputs.size(); ++i) {
       finalists.push_back({{"trial", i}, {"overrides", {{"is", i}}}, {"values", {std::log(throughputs[i])}}});
     }
-    start_with({{"finalists", finalists}, {"others", to_json(others)}});
+    Json candidates = Json::array();
+    for (int i = 0; i < simpler; ++i) candidates.push_back(to_json(Simpler{{{"is", 100 + i}}, "simpler", 0, 0.01}));
+    start_with({{"finalists", finalists}, {"others", to_json(others)}, {"simpler", candidates}});
   }
 
  private:
@@ -98,7 +103,7 @@ class FinalsTest : public RoundsTest {
 };
 
 TEST_F(FinalsTest, WhatCannotWinAnyMoreIsNotMeasuredAgain) {
-  start({100, 99.8, 99.9});
+  start({100, 99.8, 99.9}, noisy());
   EXPECT_THAT(in_the_next_round(), ElementsAre(0, 1, 2));
   end_round({{0, 100}, {1, 50}, {2, 99.9}});
   EXPECT_THAT(in_the_next_round(), ElementsAre(0, 2));
@@ -118,6 +123,36 @@ TEST_F(FinalsTest, TheBestMeanIsNamedAfterTheLastRound) {
   for (; !is_over_; ++rounds) end_round({{0, 100.2}, {1, 100}});
   EXPECT_EQ(rounds, kMostRounds);
   EXPECT_EQ(named_, 0u);
+}
+
+TEST_F(FinalsTest, ASimplerOneThatIsHardlySlowerWins) {
+  start({100}, sure(), 1);
+  EXPECT_THAT(end_round({{100, 99.8}}), ElementsAre(100));
+  EXPECT_TRUE(is_over_);
+  EXPECT_EQ(named_, 10u);
+}
+
+TEST_F(FinalsTest, ASimplerOneThatIsClearlySlowerGivesWayToTheNext) {
+  start({100}, sure(), 2);
+  end_round({{100, 97}});
+  EXPECT_THAT(end_round({{101, 99.9}}), ElementsAre(101));
+  EXPECT_EQ(named_, 11u);
+}
+
+TEST_F(FinalsTest, WhereAllSimplerOnesFailTheBestStays) {
+  start({100}, sure(), 2);
+  end_round({});
+  end_round({{101, 90}});
+  EXPECT_TRUE(is_over_);
+  EXPECT_EQ(named_, 0u);
+}
+
+TEST_F(FinalsTest, RivalsAreMeasuredAgainBesideTheSimplerOne) {
+  start({100, 99.9}, noisy(), 1);
+  end_round({{100, 100}});
+  EXPECT_THAT(end_round({{0, 100}, {1, 103}, {100, 100}}), ElementsAre(0, 1, 100));
+  while (!is_over_) end_round({{0, 100}, {1, 103}, {100, 100}});
+  EXPECT_EQ(named_, 1u) << "the simpler one is clearly slower than this rival";
 }
 
 // The user's own configuration is 0 (trial 0), the best is 1 (trial 3); each was measured once.
@@ -160,9 +195,15 @@ TEST_F(ComparisonTest, WhereItFavoursYourOwnThatIsNamed) {
 
 // The baseline is chosen by nobody, so nothing makes its earlier measurements too good.
 TEST_F(ComparisonTest, WhatYourOwnGaveBeforeCounts) {
-  start(sure(), std::vector<double>(9, std::log(110.0)));
+  start(sure(), std::vector<double>(9, std::log(103.0)));
   while (!is_over_) end_round({{0, 99}, {1, 100}});
   EXPECT_EQ(named_, 0u);
+}
+
+TEST_F(ComparisonTest, WhatYourOwnGaveOnAFasterMachineDoesNot) {
+  start(sure(), {std::log(220.0)});
+  while (!is_over_) end_round({{0, 50}, {1, 100}});
+  EXPECT_EQ(named_, 3u);
 }
 
 // Grants every request.
@@ -242,6 +283,18 @@ TEST(GainTest, TheRatioIsThatOfTheComparison) {
   EXPECT_NEAR(json["of_own"]["value"].get<double>(), 10, 1e-9);
   EXPECT_EQ(json["of_best"]["measurements"], 1);
   EXPECT_EQ(json["left_out"], 1);
+}
+
+// It was chosen for being simple, so its measurement in the finals flatters nobody.
+TEST(GainTest, WhatBeganInTheFinalsCountsWithAllItsMeasurements) {
+  std::vector<Trial> trials{measured("own", 10), measured("best", 20), measured("simpler", 15)};
+  for (size_t i = 0; i < trials.size(); ++i) trials[i].record.id = i;
+  trials[2].phase = Phase::finals;
+  const std::optional<Gain> gain = gain_over_own(trials, kMeasured, true, "own", 2);
+  ASSERT_TRUE(gain);
+  EXPECT_TRUE(gain->low);
+  EXPECT_NEAR(gain->ratio, 1.5, 1e-9);
+  EXPECT_EQ(gain->left_out, 0);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What follows the search: the finals, the verification, the comparison with the user's own configuration.
 #include <fmt/format.h>
 
+#include "dsat/config/json.h"
 #include "dsat/host/format.h"
 #include "dsat/host/rescue.h"
 #include "finals/comparison.h"
@@ -187,6 +188,51 @@ TEST_F(FinalsStudyTest, WithoutFinalsNothingIsMeasuredAgain) {
   ASSERT_TRUE(result.gain);
   EXPECT_NEAR(result.gain->ratio, 8, 1e-9);
   EXPECT_FALSE(result.gain->low) << "a measurement that was chosen for being high has no interval";
+}
+
+// Overlap is worth a quarter; the bucket does nothing.
+class SimplerStudyTest : public FinalsStudyTest {
+ protected:
+  static Json try_keys(int64_t micro_batch, int64_t bucket, bool overlap) {
+    return {{"try",
+             {{config::kMicroBatchKey, micro_batch},
+              {"zero_optimization", {{"stage", 2}, {"reduce_bucket_size", bucket}, {"overlap_comm", overlap}}}}}};
+  }
+  StudyOptions with_keys() {
+    return with_finals({{"start",
+                         {try_keys(4, 50000000, true), try_keys(8, 50000000, false), try_keys(8, 500000000, true),
+                          try_keys(8, 5000000, true)}},
+                        {"exit 4", {{{"finish", "four are enough"}}}}});
+  }
+  static TrialEnd answer(const TrialSpec& spec) {
+    const Json* overlap = config::find(spec.config, "zero_optimization.overlap_comm");
+    const bool overlaps = overlap != nullptr && *overlap == true;
+    const Json* bucket = config::find(spec.config, "zero_optimization.reduce_bucket_size");
+    const bool is_simple = bucket == nullptr || *bucket == 500000000;
+    return completed(throughput(micro_batch(spec.config)) * (overlaps ? 1 : 0.8) * (is_simple ? 0.999 : 1));
+  }
+};
+
+TEST_F(SimplerStudyTest, AKeyWithoutAClearEffectIsPutBack) {
+  Session session(plan_of(with_keys()));
+  session.runner.answer = answer;
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(config::find(result.best->config, "zero_optimization.reduce_bucket_size"), nullptr);
+  EXPECT_EQ(*config::find(result.best->config, "zero_optimization.overlap_comm"), true);
+  EXPECT_EQ(micro_batch(result.best->config), 8);
+  EXPECT_THAT(read_text(session.plan.dir / "summary.txt"),
+              AllOf(HasSubstr("simplified: trial 4 "), HasSubstr("reduce_bucket_size, which had no clear effect")));
+  EXPECT_TRUE(result.gain->low);
+}
+
+TEST_F(SimplerStudyTest, KeepAllChangesLeavesEveryKey) {
+  StudyOptions given = with_keys();
+  given.keep_all_changes = true;
+  Session session(plan_of(given));
+  session.runner.answer = answer;
+  const StudyResult result = session.run_new();
+  EXPECT_EQ(*config::find(result.best->config, "zero_optimization.reduce_bucket_size"), 5000000);
+  EXPECT_EQ(read_text(session.plan.dir / "summary.txt").find("simplified"), std::string::npos);
 }
 
 TEST_F(FinalsStudyTest, TheSearcherLeavesTrialsForTheEnd) {
@@ -418,8 +464,13 @@ TEST(FormatGainTest, HasAsManyDecimalsAsTheIntervalIsWorth) {
               AllOf(StartsWith("1.04 x "), HasSubstr("(trial 0)"), HasSubstr("1.02 to 1.07")));
   EXPECT_THAT(format_gain({1, 1, 1, 4}, 4), StartsWith("none, "));
   EXPECT_THAT(format_gain({0.5, {}, {}, 4}, 9), StartsWith("no better than "));
-  EXPECT_THAT(format_gain({14.2, 0.9, 224.4, 3}, 9),
-              AllOf(StartsWith("14 x "), HasSubstr("(trial 3)"), HasSubstr("0.90 to 220")));
+}
+
+TEST(FormatGainTest, AnIntervalThatIsTooWideIsPutInWords) {
+  EXPECT_THAT(format_gain({1.8, 0.11, 30, 3}, 9),
+              AllOf(StartsWith("faster than "), HasSubstr("(trial 3)"), HasSubstr("not clearly"),
+                    ::testing::Not(HasSubstr("0.11")), HasSubstr("--finals")));
+  EXPECT_THAT(format_gain({14.2, 3.1, 65, 3}, 9), AllOf(StartsWith("more than 3.1 x "), HasSubstr("(trial 3)")));
 }
 
 }  // namespace

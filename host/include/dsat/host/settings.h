@@ -83,11 +83,12 @@ struct StudyLimits {
 
 // The measurements of a study beside the search: docs/own-configuration.md.
 struct Comparison {
-  bool baseline = true;       // measure the user's own configuration
-  std::optional<int> finals;  // trials kept for measuring the finalists again; nullopt: by max_trials
-  int verify_steps = 0;       // further steps that the best trains before the study ends; 0: none
-  bool twin = true;           // train the best's keys at the user's own batch: docs/guard.md
-  double memory_margin = 0;   // share of a device's memory that the best must leave free, from 0 to below 1
+  bool baseline = true;           // measure the user's own configuration
+  std::optional<int> finals;      // trials kept for measuring the finalists again; nullopt: by max_trials
+  int verify_steps = 0;           // further steps that the best trains before the study ends; 0: none
+  bool keep_all_changes = false;  // hand back the searcher's choice with all of its keys
+  bool twin = true;               // train the best's keys at the user's own batch: docs/guard.md
+  double memory_margin = 0;       // share of a device's memory that the best must leave free, from 0 to below 1
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -100,6 +101,9 @@ struct Comparison {
     visitor(Setting{"verify_steps", "verify", nullptr, "N", nullptr,
                     "train N further steps with the best; if that fails, with the next best", 0},
             self.verify_steps);
+    visitor(later_setting(Setting{"keep_all_changes", "keep-all-changes", nullptr, "", nullptr,
+                                  "keep the keys of the best that have no clear effect"}),
+            self.keep_all_changes);
     visitor(later_setting(Setting{"twin", "no-twin", nullptr, "", nullptr,
                                   "do not check that the best learns what your own configuration learns"}),
             self.twin);

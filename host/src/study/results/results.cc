@@ -18,8 +18,10 @@
 #include "dsat/config/rules.h"
 #include "dsat/host/format.h"
 #include "facts/memory.h"
+#include "finals/drift.h"
 #include "finals/end_to_end.h"
 #include "finals/gain.h"
+#include "finals/simpler.h"
 #include "finals/twin_check.h"
 #include "finals/verification.h"
 #include "record/measured.h"
@@ -212,6 +214,8 @@ std::string summary_text(const ResultsView& view) {
                         format_metric(view.plan.metric, view.best->metric));
     if (!view.best->why.empty()) text += fmt::format("note: {}\n", view.best->why);
   }
+  if (view.best) text += simplified_text(view.trials, view.best->trial);
+  text += drift_text(view.trials, view.plan.metric, view.plan.maximise);
   if (view.own != nullptr) {
     text += gain_text(view.plan, view.trials, *view.own, view.best);
     text += end_to_end_text(view.plan, view.trials, *view.own, view.best);

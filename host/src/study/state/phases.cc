@@ -14,8 +14,10 @@
 #include "finals/finalists.h"
 #include "finals/finals.h"
 #include "finals/gain.h"
+#include "finals/simpler.h"
 #include "finals/twin.h"
 #include "finals/twin_check.h"
+#include "study/state/simplify.h"
 #include "study/watch/profile_trials.h"
 
 namespace dsat::host {
@@ -43,8 +45,9 @@ int trials_left(const StudyState& state) {
 // Has a trial run the user's own configuration? A profile trial may have.
 bool was_tried(const StudyState& state) { return state.trials.runs_of(state.baseline.identity) > 0; }
 
-std::vector<double> values_of(const StudyState& state, const std::string& identity) {
-  return values_of(state.trials.all(), identity, state.plan.metric, state.plan.maximise);
+std::vector<double> values_of(const StudyState& state, const std::string& identity,
+                              Measured when = Measured::at_any_time) {
+  return values_of(state.trials.all(), identity, state.plan.metric, state.plan.maximise, when);
 }
 bool own_is_measured(const StudyState& state) {
   return !state.baseline.identity.empty() && !values_of(state, state.baseline.identity).empty();
@@ -110,16 +113,32 @@ std::optional<NextPhase> baseline(const StudyState& state) {
   return NextPhase{Phase::baseline, {{"overrides", state.baseline.overrides}}};
 }
 
+// Your own is mostly measured at one moment, early. Where it stays the best, the next one is measured again beside it,
+// in case that moment was a lucky one.
+std::vector<Contender> contenders(const StudyState& state, uint64_t best, int budget) {
+  const std::vector<Trial>& all = state.trials.all();
+  const std::string& metric = state.plan.metric;
+  std::vector<Contender> chosen = choose_finalists(all, metric, state.plan.maximise, best, may_win(state), budget);
+  const bool is_lonely = chosen.size() == 1 && chosen[0].values.size() == 1 && budget > 1;
+  if (!is_lonely || state.trials[best].identity != state.baseline.identity) return chosen;
+  chosen = by_means(all, metric, state.plan.maximise, best, may_win(state));
+  chosen.resize(std::min<size_t>(chosen.size(), 2));
+  return chosen;
+}
+
 std::optional<NextPhase> finals(const StudyState& state) {
   const std::optional<uint64_t> best = best_trial(state);
   if (state.plan.finals == 0 || !best) return std::nullopt;
-  // The later phases need one trial for each configuration that they measure.
-  const int later =
-      (is_to_be_compared(state, *best) ? 2 : 0) + (state.plan.verify_steps > 0 ? 1 : 0) + trials_of_twin(state);
-  const int budget = trials_left(state) - later;
-  const std::vector<Contender> chosen =
-      choose_finalists(state.trials.all(), state.plan.metric, state.plan.maximise, *best, may_win(state), budget);
-  if (chosen.size() < 2) return std::nullopt;
+  // The later phases need one trial for each configuration that they measure. A simpler one needs no second comparison,
+  // so the last trials go to it.
+  const int reserved = (state.plan.verify_steps > 0 ? 1 : 0) + trials_of_twin(state);
+  const int left = trials_left(state) - reserved, budget = left - (is_to_be_compared(state, *best) ? 2 : 0);
+  const std::vector<Contender> chosen = contenders(state, *best, std::max(budget, 1));
+  Json simpler = Json::array();
+  if (left > 0) {
+    for (const Simpler& one : simpler_than(state, *best)) simpler.push_back(to_json(one));
+  }
+  if (chosen.size() < 2 && simpler.empty()) return std::nullopt;
   Repeats others = repeats_but(state.trials.all(), state.plan.metric, state.plan.maximise, "", "");
   Json finalists = Json::array();
   for (const Contender& one : chosen) {
@@ -131,8 +150,9 @@ std::optional<NextPhase> finals(const StudyState& state) {
     finalists.back()["values"] = one.values;
   }
   others.squares = std::max(0.0, others.squares);
-  Json brief = brief_of(state, budget, others);
+  Json brief = brief_of(state, simpler.empty() ? budget : std::max(budget, 1), others);
   brief["finalists"] = std::move(finalists);
+  brief["simpler"] = std::move(simpler);
   return NextPhase{Phase::finals, std::move(brief)};
 }
 
@@ -203,7 +223,8 @@ std::optional<NextPhase> comparison(const StudyState& state) {
       repeats_but(state.trials.all(), state.plan.metric, state.plan.maximise, identity, state.baseline.identity);
   Json brief = brief_of(state, budget, others);
   brief["best"] = named_configuration(state, *best);
-  brief["best"]["values"] = values_of(state, identity);
+  brief["best"]["values"] = values_of(state, identity, Measured::before_choice);
+  brief["best"]["after"] = values_of(state, identity, Measured::after_choice);
   const std::vector<Trial>& all = state.trials.all();
   const auto own = std::find_if(all.begin(), all.end(),
                                 [&](const Trial& trial) { return trial.identity == state.baseline.identity; });
