@@ -94,6 +94,12 @@ std::vector<ManualCommand> commands_of_host() {
        Operand::none,
        estimate_options(),
        {}},
+      {"space",
+       "[options] -- COMMAND...",
+       "Prints what would be searched, and runs nothing",
+       Operand::command,
+       tune_options(),
+       {}},
       {"completion", "SHELL", "Prints the completion of bash, zsh or fish", Operand::word, only_help, kShells},
       {"man", "", "Prints this page", Operand::none, only_help, {}},
   };
