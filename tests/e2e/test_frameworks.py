@@ -380,7 +380,7 @@ class Frameworks(HostTest):
         self.write("sft.yaml", "x: &n 2\n" + TRAIN.replace("steps: 2", "steps: *n") + "deepspeed: ds.json\n")
         self.tune("llamafactory-cli train sft.yaml")
 
-    def test_the_quick_starts_without_deepspeed_are_told_what_to_add(self):
+    def test_for_quick_starts_without_deepspeed_the_line_names_what_to_add(self):
         self.write("zero.json", "{}")
         for command, line, added in (
                 ("trl sft --output_dir out", "add --accelerate_config zero2 to it", " --accelerate_config zero2"),

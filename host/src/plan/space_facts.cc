@@ -1,4 +1,4 @@
-// Makes a plan, and tells for each axis where it comes from. What keys do stands in a table, with the versions of
+// Makes a plan, and finds for each axis where it comes from. What keys do stands in a table, with the versions of
 // DeepSpeed that read them (docs/real-deepspeed.md).
 #include <fmt/format.h>
 

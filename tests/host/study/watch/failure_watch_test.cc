@@ -86,7 +86,7 @@ TEST(FailureWatchTest, AProfileTrialThatFailsEndsTheStudyAtOnce) {
   EXPECT_FALSE(reason_after({full})) << "the profiler knows what to do";
 }
 
-TEST(FailureWatchTest, ATrainerWithBatchSizesOfItsOwnIsToldWhereTheyBelong) {
+TEST(FailureWatchTest, ForATrainerWithBatchSizesOfItsOwnTheLineNamesTheirPlace) {
   Trial profile = ended(0, Outcome::failed, "- ds a=1 vs hf a=8, values that mismatch TrainingArguments values", 1);
   profile.record.kind = TrialKind::profile;
   EXPECT_THAT(reason_after({profile}).value(), EndsWith("put --per_device_train_batch_size N into COMMAND"));
