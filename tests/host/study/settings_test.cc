@@ -22,8 +22,8 @@ int rows() {
 TEST(Settings, EveryFieldHasARow) {
   [[maybe_unused]] const auto& [l1, l2, l3, l4, l5, l6, l7, l8] = StudyLimits();
   EXPECT_EQ(rows<StudyLimits>(), 8);
-  [[maybe_unused]] const auto& [o1, o2, o3, o4, o5] = Comparison();
-  EXPECT_EQ(rows<Comparison>(), 5);
+  [[maybe_unused]] const auto& [o1, o2, o3, o4, o5, o6] = Comparison();
+  EXPECT_EQ(rows<Comparison>(), 6);
   [[maybe_unused]] const auto& [t1, t2] = TrialTimeouts();
   EXPECT_EQ(rows<TrialTimeouts>(), 2);
   [[maybe_unused]] const auto& [s1, s2] = SearchTarget();
