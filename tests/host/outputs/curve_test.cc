@@ -26,7 +26,7 @@ TEST(CurveTest, AJournalKeepsWhatJsonHasNoNumberFor) {
   const double inf = std::numeric_limits<double>::infinity();
   const Curve curve{{2.5, std::nullopt, std::nan("")}, {inf, -inf}};
   const Json json = to_json(curve);
-  EXPECT_EQ(json.dump(), R"({"grad_norms":["inf","-inf"],"losses":[2.5,null,"nan"]})");
+  EXPECT_EQ(json.dump(), R"({"losses":[2.5,null,"nan"],"grad_norms":["inf","-inf"]})");
   const Curve read = curve_from_json(json);
   ASSERT_THAT(read.losses, SizeIs(3));
   EXPECT_EQ(read.losses[0], 2.5);
@@ -96,7 +96,7 @@ TEST(CurveLines, RefusesAPatternWithoutAGroup) {
   EXPECT_THAT(why("norm: \\d+"), AllOf(StartsWith("--grad-norm-pattern 'norm"), HasSubstr("no group")));
   EXPECT_THAT(why("(norm): (\\d+)"), HasSubstr("several groups"));
   EXPECT_THAT(why("(a"), HasSubstr("parentheses"));
-  EXPECT_EQ(why("(?:norm|gn): (\\d+)"), "");
+  EXPECT_EQ(why("(?:norm|gn): (\\d+)"), "no error");
 }
 
 }  // namespace

@@ -326,7 +326,7 @@ TEST_F(FinalsStudyTest, WithoutABaselineThereIsNoGainThoughYourOwnWasMeasured) {
   EXPECT_EQ(result.best->trial, 1u);
   EXPECT_FALSE(result.gain);
   EXPECT_THAT(phases(session), ::testing::ElementsAre("searcher 1", "searcher 8"));
-  EXPECT_EQ(read_text(session.plan.dir / "summary.txt").find("gain"), std::string::npos);
+  EXPECT_EQ(read_text(session.plan.dir / "summary.txt").find("gain:"), std::string::npos);
 }
 
 TEST_F(FinalsStudyTest, YourOwnThatFailsIsReportedAndLeavesNoGain) {

@@ -22,17 +22,30 @@ constexpr size_t kLeast = 2;
 // So many failures show that a cause is not the micro batch, if they have another one in common.
 constexpr size_t kNotOfSize = 3;
 
-// Numbers differ between failures that are alike: sizes, ports, addresses in hexadecimal digits.
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+// What lies between the digits of one number: the point of 0.5, the e+ of 1e+06, and the x of 0x7f with what follows.
+size_t joint_of_number(const std::string& text, size_t at, bool& is_address) {
+  if (text[at] == 'x') return is_address = true, 1;
+  const bool has_exponent = text.compare(at, 2, "e+") == 0 || text.compare(at, 2, "e-") == 0;
+  const size_t length = text[at] == '.' ? 1 : has_exponent ? 2 : 0;
+  return length > 0 && at + length < text.size() && is_digit(text[at + length]) ? length : 0;
+}
+
+// Numbers differ between failures that are alike: sizes, ports, norms, addresses in hexadecimal digits.
 std::string without_numbers(const std::string& text) {
   std::string out;
   bool is_address = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    is_address = (is_address && std::isxdigit(c) != 0) || (c == 'x' && !out.empty() && out.back() == '#');
-    if (std::isdigit(c) == 0 && !is_address) {
-      out += text[i];
-    } else if (out.empty() || out.back() != '#') {
-      out += '#';
+  for (size_t i = 0; i < text.size();) {
+    const bool is_inside = !out.empty() && out.back() == '#';
+    is_address = is_address && is_inside && std::isxdigit(static_cast<unsigned char>(text[i])) != 0;
+    if (is_digit(text[i]) || is_address) {
+      if (!is_inside) out += '#';
+      ++i;
+    } else if (const size_t joint = is_inside ? joint_of_number(text, i, is_address) : 0) {
+      i += joint;
+    } else {
+      out += text[i++];
     }
   }
   return out;
