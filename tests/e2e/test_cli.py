@@ -46,7 +46,7 @@ class Cli(HostTest):
         result = self.run_host([*SHORT, "--json"])
         self.assert_ok(result)
         self.assertEqual(set(json.loads(result.stdout)),
-                         {"status", "reason", "best", "gain", "trials", "metric", "dir", "files"})
+                         {"status", "reason", "best", "gain", "check", "trials", "metric", "dir", "files"})
         self.assertIn("trial 0  stage", result.stderr)
 
     def test_space_prints_what_would_be_searched_and_runs_nothing(self):

@@ -18,6 +18,7 @@ ELSEWHERE = {
     "dsat-host validate build/plugins/libclimb.so": "test_install.py",
     "dsat-host --searcher build/plugins/libclimb.so": "test_install.py",
     "dsat-host --autotuning": "test_deepspeed_form.py",
+    "dsat-host --space space.json": "test_frameworks.py",
 }
 FEW = ["--max-trials", "3", "--profile-trials", "1", "--no-baseline", "--finals", "0"]
 

@@ -25,6 +25,7 @@ VALUES = {
     "--output-dir": ["elsewhere"], "--launcher": ["pdsh", "openmpi", "mpich", "impi", "slurm", "mvapich"],
     "--master-port": ["29999"], "--search-runner-config": ["runner.yaml"], "--precision": ["fp16", "bf16", "fp32"],
     "--exact": [None], "--events": [str(EVENTS)],
+    "--loss-pattern": ["loss: (.+)"], "--grad-norm-pattern": ["norm=(.+)"],
     "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO],
     "--max-oom-probability": ["0.1"], "--memory-margin": ["0.1"],
     "--optimizer": ["adam", "adamw", "sgd", "sgd-momentum"], "--checkpointing": ["none", "selective", "full"],

@@ -150,8 +150,8 @@ TEST_F(FinalsTest, WhereAllSimplerOnesFailTheBestStays) {
 TEST_F(FinalsTest, RivalsAreMeasuredAgainBesideTheSimplerOne) {
   start({100, 99.9}, noisy(), 1);
   end_round({{100, 100}});
-  EXPECT_THAT(end_round({{0, 100}, {1, 103}, {100, 100}}), ElementsAre(0, 1, 100));
-  while (!is_over_) end_round({{0, 100}, {1, 103}, {100, 100}});
+  EXPECT_THAT(end_round({{0, 100}, {1, 106}, {100, 100}}), ElementsAre(0, 1, 100));
+  while (!is_over_) end_round({{0, 100}, {1, 106}, {100, 100}});
   EXPECT_EQ(named_, 1u) << "the simpler one is clearly slower than this rival";
 }
 

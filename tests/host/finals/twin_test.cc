@@ -70,7 +70,7 @@ TEST_F(TwinTest, OneTrialForABestThatAgrees) {
 }
 
 TEST_F(TwinTest, ASecondRunOfTheOwnComesFirstWhereThereIsOne) {
-  start({candidate(7, "a", with(1))}, 1);
+  start(Json::array({candidate(7, "a", with(1))}), 1);
   EXPECT_THAT(asked_, ElementsAre(100));
   end(Outcome::failed);  // whatever becomes of it
   EXPECT_THAT(asked_, ElementsAre(100, 1));
@@ -92,7 +92,7 @@ TEST_F(TwinTest, KeysThatHaveDivergedNeedNoFurtherTwin) {
 }
 
 TEST_F(TwinTest, AnOwnBatchThatDoesNotFitIsDivided) {
-  start({candidate(7, "a", with(1), with(11))});
+  start(Json::array({candidate(7, "a", with(1), with(11))}));
   end(Outcome::out_of_memory);
   EXPECT_THAT(asked_, ElementsAre(1, 11));
   end(Outcome::diverged);
@@ -114,7 +114,7 @@ TEST_F(TwinTest, WithoutATrialLeftTheOwnFollowsADivergence) {
 
 TEST_F(TwinTest, AtTheTrialLimitTheBestStays) {
   most_ = 0;
-  start({candidate(7, "a", with(1))});
+  start(Json::array({candidate(7, "a", with(1))}));
   EXPECT_TRUE(is_over_);
   EXPECT_EQ(named_, 7u);
 }
@@ -132,7 +132,7 @@ TEST(TwinKeys, ATwinHasTheOwnBatch) {
   const Json own{{config::kMicroBatchKey, 12}, {config::kAccumulationKey, 3}, {config::kTrainBatchKey, 36}};
   const Json best{{config::kMicroBatchKey, 40}, {"zero_optimization", {{"stage", 2}}}};
   EXPECT_EQ(at_own_batch(best, own),
-            (Json{{config::kMicroBatchKey, 12}, {config::kAccumulationKey, 3}, {"zero_optimization", {{"stage", 2}}}}));
+            (Json{{config::kMicroBatchKey, 12}, {"zero_optimization", {{"stage", 2}}}, {config::kAccumulationKey, 3}}));
   EXPECT_EQ(at_smaller_batch(best, own, 5)[config::kMicroBatchKey], 4);
   EXPECT_EQ(at_smaller_batch(best, own, 5)[config::kAccumulationKey], 9);
   EXPECT_EQ(at_smaller_batch(best, own, 40)[config::kMicroBatchKey], 6) << "smaller than what did not fit";
