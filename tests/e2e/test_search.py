@@ -129,7 +129,8 @@ class WhatIsHandedBack(HostTest):
         result = self.run_host(["--max-trials", 6, "--output-dir", "out", "--json", *MEMORY])
         self.assert_ok(result)
         summary = json.loads(result.stdout)
-        self.assertEqual(set(summary), {"status", "reason", "best", "gain", "check", "trials", "metric", "dir", "files"})
+        self.assertEqual(set(summary),
+                         {"status", "reason", "best", "gain", "check", "trials", "metric", "dir", "files"})
         self.assertEqual(summary["status"], "completed")
         self.assertEqual(sum(summary["trials"].values()), 6)
         shown = self.show(self.dir / "out")
