@@ -58,6 +58,8 @@ class Documents(HostTest):
         line = line.replace(" [-o FILE]", "").replace("DIR...", "DIR").replace("<your training command>",
                                                                                "python3 train.py --deepspeed_config "
                                                                                "ds_config.json")
+        if not shutil.which("man"):
+            line = line.replace(" | man -l -", "")
         words = shlex.split(line)
         if words[1] == "resume":
             line += " --max-trials 22"
