@@ -107,7 +107,7 @@ def main():
         rounds = []
         for number in range(options.rounds):
             rounds.append(one_round(options, environments(trial, hook), number))
-        (report,) = [json.loads(file.read_text()) for file in (trial / "probe").iterdir()]
+        (report,) = [json.loads(file.read_text()) for file in (trial / "probe").glob("rank*.json")]
     print(f"{'a step':<10} {'with':>10} {'without':>10} {'ratio':>8}   95 %")
     for clock, at in (("processor", 1), ("wall", 0)):
         ratios = [times[at][0] / times[at][1] for times in rounds]
