@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "dsat/config/json.h"
+#include "dsat/config/rules.h"
 
 namespace dsat::host {
 namespace {
@@ -88,7 +89,7 @@ std::string describe_not_finite(const Mismatch& mismatch) {
 }
 
 double band_floor(const Json& config) {
-  if (is_on(config, "bf16.enabled") || is_on(config, "bfloat16.enabled")) return kFloorOfBf16;
+  if (is_on(config, config::bf16_key(config))) return kFloorOfBf16;
   const Json* autocast = config::find(config, "torch_autocast.enabled");
   if (autocast != nullptr && *autocast == true) return kFloorOfBf16;
   if (is_on(config, "fp16.enabled") || is_on(config, "amp.enabled")) return kFloorOfFp16;

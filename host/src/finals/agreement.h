@@ -38,7 +38,7 @@ class Band {
   // `runs`: of one configuration, of which the first is the reference.
   Band(std::vector<Curve> runs, double floor);
 
-  // What the runs themselves have at random, in words; empty: they agree.
+  // Why nothing can be compared if the runs themselves differ at random; empty: they agree.
   std::string why_random() const;
   // The first step in which `curve` leaves the band; nullopt: it agrees, or nothing can be compared.
   std::optional<Mismatch> leaves(const Curve& curve) const;
@@ -64,7 +64,8 @@ std::optional<Mismatch> first_not_finite(const Curve& curve);
 // "the loss is nan at step 5"
 std::string describe_not_finite(const Mismatch& mismatch);
 
-// What a run at another batch shows against the user's own, in words; empty: nothing. `floor`: of the coarser one.
+// The fault that a run at another batch shows against the user's own, in words; empty: none. `floor`: the larger one of
+// the two precisions.
 struct BatchOf {
   const Curve& curve;
   int64_t train_batch = 1;

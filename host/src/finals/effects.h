@@ -1,5 +1,5 @@
-// What the choices of a configuration are worth: the metric as a function of stage, micro batch and values, learned
-// from all trials of a study.
+// The effects of a configuration's choices: the metric as a function of stage, micro batch and values, learned from all
+// trials of a study.
 //
 // Purpose: tells the keys that made the best configuration fast from those that only happen to be in it, for every
 //   searcher. A Gaussian process over the logarithm of the metric: a part along the micro batch, one for the stage, one

@@ -1,4 +1,4 @@
-// What is known of the best: does it learn what the user's own configuration learns?
+// The check of the best: does it learn what the user's own configuration learns?
 //
 // Threading: pure functions. Errors: none.
 #ifndef DSAT_HOST_FINALS_TWIN_CHECK_H_

@@ -31,7 +31,7 @@ struct Training {
 // Reads the section `training`.
 Training read_training(const Json& scenario, const std::string& source);
 
-// What a trial of `steps` steps reports. The noise follows from `seed`.
+// The losses and norms that a trial of `steps` steps reports. The noise follows from `seed`.
 Curve curve_of(const Training& training, const Json& config, int64_t steps, uint64_t seed);
 
 }  // namespace dsat::host::sim

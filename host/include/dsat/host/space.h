@@ -1,4 +1,4 @@
-// What a study would search, without a study: `dsat-host space`.
+// The space that a study would search, found without running the study: `dsat-host space`.
 #ifndef DSAT_HOST_SPACE_H_
 #define DSAT_HOST_SPACE_H_
 

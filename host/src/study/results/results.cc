@@ -149,7 +149,7 @@ std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, 
   return found && found->is_script_bound() ? fmt::format("end to end: {}\n", format_end_to_end(*found)) : "";
 }
 
-// What the twins have shown, and whether the best was checked. A simulation that gives no losses says nothing.
+// The divergences that twins have shown, and whether the best was checked. A simulation without losses says nothing.
 std::string guard_text(const ResultsView& view) {
   std::string text;
   for (const std::string& line : divergences(view.trials)) text += fmt::format("diverged: {}\n", line);

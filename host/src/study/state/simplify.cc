@@ -26,8 +26,9 @@ constexpr double kCautious = 0.2;
 // An effect that is known worse than this is no reason to put a stage back.
 constexpr double kUnknownStage = 0.03;
 
-// The keys of the world and of the pipeline decide how large a job is, and the micro batch is what was searched for.
-bool is_for_good(const std::string& key) {
+// The micro batch is what was searched for, and the stages of a pipeline decide how large a job is. The ZeRO stage goes
+// back by itself (own_stage).
+bool stays_changed(const std::string& key) {
   return key == config::kMicroBatchKey || key == config::kStageKey || key == config::kPipelineStagesKey ||
          starts_with(key, "autotuning.");
 }
@@ -93,7 +94,7 @@ class Simplifier {
     Json moved = overrides;
     for (const auto& [key, value] : config::leaves_of(overrides)) {
       const auto is_axis = [&key = key](const config::Axis& axis) { return axis.key == key; };
-      if (!is_for_good(key) && std::none_of(stage->axes.begin(), stage->axes.end(), is_axis))
+      if (!stays_changed(key) && std::none_of(stage->axes.begin(), stage->axes.end(), is_axis))
         moved = with_own(moved, key);
     }
     config::erase(moved, config::kStageKey);
@@ -118,7 +119,7 @@ class Simplifier {
     const Choices now = choices(admit(state_.plan, overrides).config);
     std::vector<std::pair<double, std::string>> keys;
     for (const auto& [key, value] : config::leaves_of(overrides)) {
-      if (is_for_good(key)) continue;
+      if (stays_changed(key)) continue;
       const Admission admission = admit(state_.plan, with_own(overrides, key));
       const Json* own = config::find(admission.config, key);
       if (!admission.invalid.empty() || (own != nullptr && *own == value)) continue;

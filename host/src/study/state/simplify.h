@@ -17,8 +17,8 @@
 
 namespace dsat::host {
 
-// What the finals measure in place of the trial `best`: the simplest configuration first, then one that puts back only
-// what is expected to cost nothing. Empty: there is nothing to put back.
+// The configurations that the finals measure in place of the trial `best`: the simplest one first, then one that puts
+// back only keys that are expected to cost next to nothing. Empty: nothing can be put back.
 std::vector<Simpler> simpler_than(const StudyState& state, uint64_t best);
 
 }  // namespace dsat::host
