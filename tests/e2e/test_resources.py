@@ -127,6 +127,21 @@ class Resources(HostTest):
                 ("slurm", ["--num-nodes", 1, "--num-gpus", 4], ["a trial takes 4 slots of 7"])):
             self.refused([*begin, *options], "--launcher", launcher, words=words)
 
+    def test_hosts_of_other_users_are_named_by_a_hostfile_since_include_cannot(self):
+        (self.dir / "hosts").write_text("ann@w1 slots=2\nann@w2 slots=2\n")
+        self.refused(["--hostfile", "hosts", "--num-nodes", 1, "--num-gpus", 1],
+                     words=["cannot name USER@HOST", "1 of the 2 slots of ann@w1", "~/.ssh/config"])
+        self.assert_ok(self.tune(["--hostfile", "hosts", "--num-nodes", 1, "--num-gpus", 2]))
+        best = (self.dir / "out/best_cmd.txt").read_text()
+        self.assertIn("--hostfile %s " % (self.dir / "out/best_hostfile"), best)
+        for trial, command in zip(self.trials(), self.commands()):
+            folder = self.dir.resolve() / "out/trials" / str(trial["id"])
+            host = trial["slots"][0].rpartition(":")[0]
+            self.assertEqual((folder / "hostfile").read_text(), host + " slots=2\n")
+            self.assertIn("--hostfile %s " % (folder / "hostfile"), command)
+        for command in [*self.commands(), best]:
+            self.assertNotIn("--include", command)
+
     def test_bad_hosts_are_refused_before_anything_runs(self):
         for text, words in (("w1 slots=4\nw2 slots=2\nw1 slots=1\n", ["hosts:3: host w1 is on line 1"]),
                             ("w1 slots=0\n", ["hosts:1: w1 has slots=0"]), ("w1 slots=4\nw2\n", ["hosts:2: 'w2'"]),

@@ -54,6 +54,10 @@ std::string hostfile_of(const std::vector<Slot>& slots) {
   return text;
 }
 
+bool any_names_a_user(const std::vector<Slot>& slots) {
+  return std::any_of(slots.begin(), slots.end(), [](const Slot& slot) { return names_a_user(slot.host); });
+}
+
 // Returns worker-1:0,1@worker-2:0,1 for `deepspeed --include`. The launcher counts a host's devices from 0, whatever
 // their names in the visibility variable.
 std::string include_argument(const std::vector<Slot>& slots) {
@@ -117,7 +121,7 @@ Argv for_deepspeed(const Argv& argv, const LauncherUse& launcher, const TrialCon
                     inserted);
   }
   inserted.insert(inserted.end(), {"--hostfile", trial.hostfile.string()});
-  if (multinode_launcher(argv, launcher) == kPdsh) {
+  if (multinode_launcher(argv, launcher) == kPdsh && !any_names_a_user(trial.slots)) {
     inserted.insert(inserted.end(), {"--include", include_argument(trial.slots)});
   }
   const bool one_host = std::all_of(trial.slots.begin(), trial.slots.end(),
@@ -275,6 +279,10 @@ bool CommandTemplate::has_rank_logs() const { return writes_rank_logs(request_.a
 
 std::string CommandTemplate::multinode_launcher() const { return host::multinode_launcher(request_.argv, launcher_); }
 
+bool CommandTemplate::takes_whole_hosts(const std::vector<Slot>& slots) const {
+  return launcher_.kind == Launcher::deepspeed && (multinode_launcher() != kPdsh || any_names_a_user(slots));
+}
+
 std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const {
   std::vector<CommandFile> files;
   SettingsChanges changes = changes_for_file(accelerate_settings_, trial.config_file, accelerate_config_);
@@ -285,7 +293,7 @@ std::vector<CommandFile> CommandTemplate::files(const TrialContext& trial) const
   if (settings) files.push_back({"--config_file", kAccelerateFile, *settings});
   add_training_yaml(trial.config, trial.config_file, false, files);
   // In an allocation the job's script writes the hostfile.
-  if (takes_whole_hostfile() && !trial.hostfile.empty() && trial.allocation_nodes == 0) {
+  if (takes_whole_hosts(trial.slots) && !trial.hostfile.empty() && trial.allocation_nodes == 0) {
     files.push_back({"--hostfile", kHostfile, hostfile_of(trial.slots)});
   }
   return files;
@@ -305,7 +313,7 @@ std::vector<CommandFile> CommandTemplate::best_files(const Json& config, const f
       changed_settings(accelerate_settings_, changes_for_file(accelerate_settings_, config_file, accelerate_config_));
   if (settings) files.push_back({"--config_file", kBestAccelerateFile, *settings});
   add_training_yaml(config, config_file, true, files);
-  if (takes_whole_hostfile() && size && !size->hostfile.empty()) {
+  if (size && takes_whole_hosts(size->slots) && !size->hostfile.empty()) {
     files.push_back({"--hostfile", kBestHostfile, hostfile_of(size->slots)});
   }
   return files;
@@ -381,7 +389,7 @@ void CommandTemplate::apply_size(Argv& argv, const Size& size) const {
   const bool names_none = launcher_value(argv, launcher_, {"--hostfile", "-H"}).has_value();
   const bool is_here = size.hostfile.empty() && (shares.size() == 1 || !size.slots.empty() || names_none);
   if (is_here) inserted = no_hostfile();
-  if (takes_whole_hostfile() && !size.hostfile.empty()) {
+  if (takes_whole_hosts(size.slots) && !size.hostfile.empty()) {
     // best_files writes a hostfile for this case
   } else if (!size.slots.empty() || !even) {
     if (!size.slots.empty()) inserted.insert(inserted.end(), {"--include", include_argument(size.slots)});

@@ -105,8 +105,9 @@ class CommandTemplate {
   std::string multinode_launcher() const;
   // Whether the launcher needs a file to pass the trial's variables to other hosts.
   bool needs_deepspeed_env() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != "slurm"; }
-  // Whether the launcher starts a rank on every slot of the hostfile, whatever --include says. Only pdsh does not.
-  bool takes_whole_hostfile() const { return launcher_.kind == Launcher::deepspeed && multinode_launcher() != kPdsh; }
+  // Whether a trial on these slots gets a hostfile of its own, with a rank on every slot of its hosts. With pdsh
+  // --include chooses slots, but it cannot name USER@NAME.
+  bool takes_whole_hosts(const std::vector<Slot>& slots) const;
   // The hostfile that the deepspeed launcher reads by default.
   const std::filesystem::path& default_hostfile() const { return request_.default_hostfile; }
   const LauncherUse& launcher_use() const { return launcher_; }

@@ -115,13 +115,15 @@ void check_command(const SlotPlan& plan, const CommandTemplate& command, const C
 // Except pdsh, all ways of the deepspeed launcher to reach hosts start a rank for every slot in a hostfile, on a host's
 // first devices. So a trial must take whole hosts.
 void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
-  if (plan.hostfile.empty() || !command.takes_whole_hostfile()) return;
+  if (plan.hostfile.empty() || !command.takes_whole_hosts(plan.slots)) return;
   const std::string launcher = command.multinode_launcher();
+  const bool is_pdsh = launcher == kPdsh;  // then a host names a user
   const auto refuse = [&](const std::string& why) {
-    throw Error(
-        fmt::format("--launcher {} starts a rank for every slot of a host, and {}: leave the launcher at pdsh, "
-                    "or give trials whole hosts with --num-gpus and --num-nodes",
-                    launcher, why));
+    throw Error(fmt::format(
+        "{} starts a rank for every slot of a host, and {}: {}, or give trials whole hosts with --num-gpus and "
+        "--num-nodes",
+        is_pdsh ? "deepspeed, whose --include cannot name USER@HOST," : "--launcher " + launcher, why,
+        is_pdsh ? "move the users to ~/.ssh/config" : "leave the launcher at pdsh"));
   };
   std::map<std::string, int> next;
   for (const Slot& slot : plan.slots) {
@@ -129,7 +131,7 @@ void check_whole_hosts(SlotPlan& plan, const CommandTemplate& command) {
   }
   for (const TrialShape& shape : plan.shapes()) {
     const auto [least, most] = std::minmax_element(shape.node_slots.begin(), shape.node_slots.end());
-    if (launcher != "openmpi" && launcher != "slurm" && *least != *most) {
+    if (!is_pdsh && launcher != "openmpi" && launcher != "slurm" && *least != *most) {
       refuse(fmt::format("as many on each, but a trial takes {} of one host and {} of another", *most, *least));
     }
     if (shape.slots() == static_cast<int>(plan.slots.size())) continue;

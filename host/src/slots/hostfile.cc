@@ -35,6 +35,9 @@ std::vector<std::string> words_of(const std::string& line) {
 
 std::string shown(std::string_view text) { return shortened(printable_line(text), 80); }
 
+// Returns NAME of USER@NAME.
+std::string machine_of(const std::string& host) { return host.substr(host.find('@') + 1); }
+
 // `words`: of a line that is neither blank nor a comment. `place`: the begin of an error's message.
 HostEntry parse_entry(const std::vector<std::string>& words, const std::string& line, const std::string& place) {
   const Error malformed(
@@ -52,13 +55,9 @@ HostEntry parse_entry(const std::vector<std::string>& words, const std::string& 
     throw Error(
         fmt::format("{}{} has slots={}: give 1 to {}, or remove the line", place, name, shown(number), kMostSlots));
   }
-  if (const size_t at = name.find('@'); at != std::string::npos && at > 0 && at + 1 < name.size()) {
-    throw Error(
-        fmt::format("{}{} names a user, which the deepspeed launcher's --include cannot: write {} {}, and the "
-                    "user into ~/.ssh/config",
-                    place, shown(name), shown(name.substr(at + 1)), words[1]));
-  }
-  if (name.find_first_of(":@,=") != std::string::npos || name[0] == '-') throw malformed;
+  const std::string user = name.substr(0, name.size() - machine_of(name).size());
+  const bool is_odd = user == "@" || machine_of(name).empty() || machine_of(name).find('@') != std::string::npos;
+  if (is_odd || name.find_first_of(":,=") != std::string::npos || name[0] == '-') throw malformed;
   return {name, static_cast<int>(*slots), 0};
 }
 
@@ -103,7 +102,7 @@ std::vector<HostEntry> parse_hostfile(std::string_view text, const std::string& 
     const std::string place = fmt::format("{}:{}: ", name, number);
     HostEntry entry = parse_entry(words, line, place);
     entry.line = number;
-    if (const auto [first, is_new] = line_of.emplace(entry.name, number); !is_new) {
+    if (const auto [first, is_new] = line_of.emplace(machine_of(entry.name), number); !is_new) {
       throw Error(fmt::format("{}host {} is on line {} already: keep one line for each host", place, entry.name,
                               first->second));
     }
@@ -131,12 +130,15 @@ std::vector<NodeFilter> parse_node_filters(std::string_view text, const std::str
   return filters;
 }
 
+bool names_a_user(const std::string& host) { return host.find('@') != std::string::npos; }
+
 bool is_this_machine(const std::string& host) {
-  if (host == "localhost" || host == "127.0.0.1" || host == "::1") return true;
+  const std::string machine = machine_of(host);
+  if (machine == "localhost" || machine == "127.0.0.1" || machine == "::1") return true;
   const std::string own = own_name();
   const auto first_label = [](const std::string& name) { return name.substr(0, name.find('.')); };
-  const bool one_is_short = own.find('.') == std::string::npos || host.find('.') == std::string::npos;
-  return host == own || (one_is_short && !own.empty() && first_label(host) == first_label(own));
+  const bool one_is_short = own.find('.') == std::string::npos || machine.find('.') == std::string::npos;
+  return machine == own || (one_is_short && !own.empty() && first_label(machine) == first_label(own));
 }
 
 }  // namespace dsat::host

@@ -37,7 +37,11 @@ struct NodeFilter {
 // `option` is the filter's name in messages.
 std::vector<NodeFilter> parse_node_filters(std::string_view text, const std::string& option);
 
-// Whether the name means this machine: localhost, a loopback address, or its own host name with or without domain.
+// Whether the host is written as USER@NAME. The deepspeed launcher's --include cannot name such a host.
+bool names_a_user(const std::string& host);
+
+// Whether the name means this machine: localhost, a loopback address, or its own host name with or without domain. The
+// user of USER@NAME does not count.
 bool is_this_machine(const std::string& host);
 
 }  // namespace dsat::host

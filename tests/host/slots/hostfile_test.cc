@@ -40,8 +40,14 @@ TEST_F(Hostfile, AByteOrderMarkIsNoPartOfAName) {
   EXPECT_EQ(read("\xEF\xBB\xBFworker-1 slots=4\n")[0].name, "worker-1");
 }
 
-TEST_F(Hostfile, AUserBelongsIntoTheSettingsOfSsh) {
-  EXPECT_THAT(why_not("ann@w1 slots=2\n"), AllOf(HasSubstr("write w1 slots=2"), HasSubstr("~/.ssh/config")));
+TEST_F(Hostfile, AUserIsAPartOfTheNameAndTheMachineIsWhatFollows) {
+  const auto hosts = read("ann@w1 slots=2\nw2 slots=2\n");
+  EXPECT_EQ(hosts[0].name, "ann@w1");
+  EXPECT_TRUE(names_a_user(hosts[0].name));
+  EXPECT_FALSE(names_a_user(hosts[1].name));
+  EXPECT_TRUE(is_this_machine("ann@localhost"));
+  EXPECT_FALSE(is_this_machine("localhost@w1"));
+  EXPECT_THAT(why_not("ann@w1 slots=2\nben@w1 slots=2\n"), HasSubstr("host ben@w1 is on line 1"));
 }
 
 TEST_F(Hostfile, RefusesWithFileAndLine) {
@@ -50,7 +56,7 @@ TEST_F(Hostfile, RefusesWithFileAndLine) {
   EXPECT_THAT(why_not("a slots=99999999999\n"), HasSubstr(at(1) + "a has slots=99999999999"));
   for (const char* line :
        {"a", "a 4", "a slots", "a slots=", "a slots=four", "a slots=-1", "a slots=2x", "a slots = 2", "slots=4",
-        "a slots=2 b", "a:1 slots=2", "a@b slots=2", "-oProxyCommand=x slots=2", "\x01\x02"}) {
+        "a slots=2 b", "a:1 slots=2", "a@b@c slots=2", "@b slots=2", "a@ slots=2", "-oProxyCommand=x slots=2", "\x01\x02"}) {
     EXPECT_THAT(why_not("b slots=1\n" + std::string(line) + "\n"), HasSubstr(at(2))) << line;
   }
 }

@@ -65,7 +65,7 @@ std::optional<CommandTemplate::Size> size_to_name(const Plan& plan, const Comman
   if (!is_ours && !command.gets_a_count(plan.slots.backend)) return std::nullopt;
   CommandTemplate::Size size{plan.shape_of(config), plan.slots.hostfile};
   size.is_tuned = plan.slots.sizes_are_tuned();
-  if (plan.slots.filtered || command.takes_whole_hostfile() || leaves_out_first_devices(plan.slots))
+  if (plan.slots.filtered || command.takes_whole_hosts(plan.slots.slots) || leaves_out_first_devices(plan.slots))
     size.slots = SlotPool(plan.slots.slots, std::nullopt).take(size.shape).value_or(size.slots);
   return size;
 }
