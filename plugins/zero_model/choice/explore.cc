@@ -167,11 +167,16 @@ std::optional<Proposal> Acquisition::explore() {
   return best;
 }
 
-// A stage without trials is tried at its sure ceiling. The prediction at its possible ceiling decides whether it may be
-// the best. If a smaller micro batch is always better, both use the best trial's micro batch.
+// A stage without trials is tried at its sure ceiling, or, where that is too small to compete, at one that fits as
+// likely as not: the doubt is about the stage then, and a smaller micro batch would hardly be surer. The prediction at
+// its possible ceiling decides whether it may be the best. If a smaller micro batch is always better, both use the best
+// trial's micro batch.
 std::optional<Proposal> Acquisition::explore_new_stage() {
-  constexpr double kDeviations = 2, kIfAllGoesWell = 0.7;
+  constexpr double kDeviations = 2, kIfAllGoesWell = 0.7, kEven = 0.5;
   exploration_risk_ = risk_.usual;
+  const auto speed = [&](const Arm* arm, int64_t rank) {
+    return surrogate_.speed().predict({{arm, space_.micro_batches().at(rank)}}).front();
+  };
   if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
   const search::MicroBatches& batches = space_.micro_batches();
   for (const config::StageSpace& stage : space_.tuning_space().stages) {
@@ -184,12 +189,13 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
     const Arm* arm = project(*anchor_.arm, stage);
     int64_t top = touched ? -1 : top_rank(*arm, batches.count() / 2, exploration_risk_);
     if (top < 0) continue;
+    if (speed(arm, top).mean < incumbent_->prediction.mean - kCanCompete) top = top_rank(*arm, top, kEven);
     int64_t highest = std::max(top, top_rank(*arm, top, kIfAllGoesWell));
     if (smaller_is_better()) {
       const int64_t best = batches.rank_at_or_below(static_cast<double>(anchor_.micro_batch));
       highest = top = std::min(top, std::max<int64_t>(0, best));
     }
-    const Prediction prediction = surrogate_.speed().predict({{arm, batches.at(highest)}}).front();
+    const Prediction prediction = speed(arm, highest);
     if (prediction.mean + kDeviations * std::sqrt(prediction.variance) < incumbent_->prediction.mean) continue;
     const Point point{arm, batches.at(top)};
     if (is_excluded(point) || surrogate_.probability_of_running(point) < 0.5) continue;
