@@ -1,11 +1,14 @@
-"""What DeepSpeed's engines of a process ran with: their own batch sizes and stage, and the shapes that they were fed.
+"""What DeepSpeed's engines of a process ran with: their own batch sizes and stage, and the shapes that they were fed;
+and where they saved a checkpoint.
 
 The memory probe (sitecustomize.py, beside this file) loads it once the script has imported DeepSpeed's engine, and asks
 for the report at the end. It prints nothing, changes nothing, and its failures never reach the script. docs/probe.md
 has the keys.
 """
+import os
 import weakref
 
+LONGEST_PATH = 1024
 MOST_ENGINES, MOST_TENSORS, MOST_AXES = 4, 4, 4
 SETTINGS = (("micro_batch", "train_micro_batch_size_per_gpu"), ("accumulation", "gradient_accumulation_steps"),
             ("train_batch", "train_batch_size"), ("stage", "zero_optimization_stage"))
@@ -58,8 +61,9 @@ class Run(object):
 class Engines(object):
     def __init__(self, module):
         self.runs = []
+        self.checkpoint = None  # the folder of the first one, which newer versions no longer print
         engine = module.DeepSpeedEngine
-        forward = engine.forward
+        forward, save = engine.forward, getattr(engine, "save_checkpoint", None)
 
         def watched_forward(engine, *inputs, **named):
             try:
@@ -68,10 +72,17 @@ class Engines(object):
                 pass
             return forward(engine, *inputs, **named)
 
-        for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
-            setattr(watched_forward, attribute, getattr(forward, attribute))
-        watched_forward.__wrapped__ = forward
-        engine.forward = watched_forward
+        def watched_save(engine, save_dir, *rest, **named):
+            try:
+                if self.checkpoint is None:
+                    self.checkpoint = os.path.abspath(save_dir)[:LONGEST_PATH]
+            except Exception:  # no path
+                pass
+            return save(engine, save_dir, *rest, **named)
+
+        engine.forward = like(forward, watched_forward)
+        if save is not None:
+            engine.save_checkpoint = like(save, watched_save)
 
     def feed(self, engine, inputs, named):
         if not engine.module.training:
@@ -92,6 +103,13 @@ class Engines(object):
 
     def report(self):
         return [(str(index), run.report()) for index, run in enumerate(self.runs)] or None
+
+
+def like(function, watched):
+    for attribute in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(watched, attribute, getattr(function, attribute))
+    watched.__wrapped__ = function
+    return watched
 
 
 def collect(values, shapes, depth):

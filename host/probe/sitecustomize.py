@@ -111,10 +111,11 @@ class Probe(object):
 
     def engines_report(self):
         try:
-            report = self.engines and self.engines.report()
+            report = [("engines", self.engines and self.engines.report()),
+                      ("checkpoint", self.engines and self.engines.checkpoint and (self.engines.checkpoint,))]
         except Exception:
-            report = None
-        return [("engines", report)] if report else []
+            report = []
+        return [(name, value) for name, value in report if value]
 
     def device(self, torch):
         """The most used device of this process; None: it uses none."""
@@ -416,13 +417,15 @@ def peak_of(text):
 
 
 def as_json(value):
-    """Writes pairs, numbers and version texts as JSON, without the json module, which may not be loaded."""
+    """Writes pairs, numbers, version texts and, in tuples, paths as JSON. The json module may not be loaded."""
     if value is None:
         return "null"
     if isinstance(value, list):
         return "{" + ", ".join('"%s": %s' % (key, as_json(inner)) for key, inner in value) + "}"
     if isinstance(value, int):
         return "%d" % value
+    if isinstance(value, tuple):
+        return '"%s"' % "".join(c if c.isalnum() and c < "~" or c in "/+-._ " else "\\u%04x" % ord(c) for c in value[0])
     return '"%s"' % "".join(c for c in str(value)[:64] if c.isalnum() or c in "+-._")
 
 

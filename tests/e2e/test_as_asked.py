@@ -1,6 +1,7 @@
 """Scripts that run something else than their configuration: none hands back a best. And look-alikes, which do."""
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -150,6 +151,16 @@ class AsAsked(HostTest):
         self.assert_best(study)
         self.assertIn("--batch_size %d" % study["study"]["best"]["config"]["train_micro_batch_size_per_gpu"],
                       (self.dir / "out/best_cmd.txt").read_text())
+
+    def test_a_checkpoint_that_trials_share_is_named_before_the_training(self):
+        shared = self.dir / 'a "model" \u00fc'
+        warning = "saved a checkpoint in %s: a training that goes on" % shared
+        self.assert_best(self.script("loader", "--save", shared, trials=6))
+        self.assertIn(warning, self.result.stdout.partition("best: ")[2])
+        self.assertIn(str(shared), {trial["checkpoint_outside"] for trial in self.show("out")["trials"]})
+        shutil.rmtree(self.dir / "out")
+        self.assert_best(self.script("loader", "--save", "{trial_dir}/model", trials=6))
+        self.assertNotIn(warning, self.result.stdout)
 
     def test_a_resumed_study_stays_without_a_best(self):
         self.script("own_loader", "--batch_size", 4)

@@ -47,6 +47,20 @@ void print_summary(const fs::path& dir, Console& console) {
   console.print(mask_secrets(text));
 }
 
+// If the script goes on from its latest checkpoint, the training begins at the step of a trial's.
+void warn_of_checkpoint(const host::StudyFacts& facts, Console& console) {
+  for (size_t id = 0; id < facts.trials.size(); ++id) {
+    const std::string& folder = facts.trials[id].checkpoint_outside;
+    std::error_code error;
+    if (folder.empty() || !fs::exists(folder, error)) continue;
+    console.line(
+        fmt::format("warning: trial {} saved a checkpoint in {}: a training that goes on from its latest checkpoint "
+                    "begins with it; remove it before you train",
+                    id, folder));
+    return;
+  }
+}
+
 void print_best(const host::StudyResult& result, Console& console) {
   if (!result.best) return;
   const auto facts = host::read_study_facts(result.dir);
@@ -56,6 +70,7 @@ void print_best(const host::StudyResult& result, Console& console) {
   } else {
     console.text().write("\n");
     for (const std::string& line : change_lines(facts.value())) console.line(line);
+    warn_of_checkpoint(facts.value(), console);
   }
 }
 

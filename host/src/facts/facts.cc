@@ -51,6 +51,7 @@ void add_end(TrialFacts& facts, const EndDetails& end) {
   facts.engine_version = end.engine_version;
   facts.torch_version = end.torch_version;
   facts.driver_version = end.driver_version;
+  facts.checkpoint_outside = end.checkpoint_outside;
 }
 
 // Returns the memory as the study determines it: from the user, the profile or the first trial, or the slots.

@@ -37,6 +37,7 @@ void add(Json& json, const TrialFacts& trial) {
   json["engine_version"] = trial.engine_version;
   json["torch_version"] = trial.torch_version;
   json["driver_version"] = trial.driver_version;
+  json["checkpoint_outside"] = trial.checkpoint_outside;
 }
 
 Json to_json(const StageFacts& stage) {

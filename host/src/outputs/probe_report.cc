@@ -155,6 +155,8 @@ ProbeReport read_rank(const Json& file) {
   }
   rank.batches = read_batches(file);
   rank.engines = read_engines(file);
+  const auto folder = file.find("checkpoint");  // most scripts save none
+  if (folder != file.end() && folder->is_string()) rank.checkpoint = folder->get<std::string>();
   return rank;
 }
 
@@ -175,6 +177,7 @@ void add(const ProbeReport& rank, ProbeReport& all) {
   if (all.engine_version.empty()) all.engine_version = rank.engine_version;
   if (all.torch_version.empty()) all.torch_version = rank.torch_version;
   if (all.driver_version.empty()) all.driver_version = rank.driver_version;
+  if (all.checkpoint.empty()) all.checkpoint = rank.checkpoint;
   all.engines.insert(all.engines.end(), rank.engines.begin(), rank.engines.end());
   for (const auto& [size, loaded] : rank.batches) {
     LoadedBatches& of_all = all.batches[size];

@@ -42,6 +42,7 @@ struct ProbeReport {
   std::string engine_version, torch_version, driver_version;
   std::map<uint64_t, LoadedBatches> batches;  // by the batch size that the script asked for
   std::vector<EngineRun> engines;             // of all ranks
+  std::string checkpoint;                     // the first folder that an engine saved one in; empty: none
   std::vector<std::string> warnings;
 };
 // If any rank uses a device, the memory of processes without device is ignored. If there is any rank, that of processes

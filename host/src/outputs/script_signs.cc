@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <system_error>
 
 namespace dsat::host {
 
@@ -16,6 +17,12 @@ bool is_below(const fs::path& file, const fs::path& folder) {
 }
 
 }  // namespace
+
+std::string if_outside(const std::string& folder, const fs::path& trial_dir) {
+  std::error_code error;  // the script may know the trial's folder by a link
+  const bool is_inside = is_below(folder, trial_dir) || is_below(folder, fs::weakly_canonical(trial_dir, error));
+  return is_inside ? "" : folder;
+}
 
 std::string checkpoint_folder_outside(const std::vector<std::string>& lines, const fs::path& cwd,
                                       const fs::path& trial_dir) {

@@ -15,6 +15,9 @@ namespace dsat::host {
 std::string checkpoint_folder_outside(const std::vector<std::string>& lines, const std::filesystem::path& cwd,
                                       const std::filesystem::path& trial_dir);
 
+// Returns the folder if it is outside `trial_dir`, else "".
+std::string if_outside(const std::string& folder, const std::filesystem::path& trial_dir);
+
 // Returns how many engines rank 0 made; each prints its configuration once. 0: unknown.
 int count_engines(const std::vector<std::string>& lines);
 

@@ -74,6 +74,7 @@ Json end_to_json(const Trial& trial) {
           {"engine_version", end.engine_version},
           {"torch_version", end.torch_version},
           {"driver_version", end.driver_version},
+          {"checkpoint_outside", end.checkpoint_outside},
           {"step", end.step},
           {"exit_code", end.exit_code},
           {"term_signal", end.term_signal},
@@ -108,6 +109,7 @@ void read_end(const Json& json, Trial& trial) {
   end.engine_version = json.at("engine_version").get<std::string>();
   end.torch_version = json.at("torch_version").get<std::string>();
   end.driver_version = json.value("driver_version", std::string());
+  end.checkpoint_outside = json.value("checkpoint_outside", std::string());
   end.step = config::whole_number<uint64_t>(json.at("step"));
   end.exit_code = config::whole_number<int>(json.at("exit_code"));
   end.term_signal = config::whole_number<int>(json.at("term_signal"));

@@ -386,11 +386,12 @@ Curve read_curve(const Seen& seen, std::vector<std::string>& warnings) {
   return curve;
 }
 
-void add_script_signs(const RunFacts& facts, const TrialLogs& logs, TrialEnd& end) {
-  for (const TrialLog& log : logs.logs) {
+void add_script_signs(const Seen& seen, TrialEnd& end) {
+  end.checkpoint_outside = if_outside(seen.probe.checkpoint, seen.facts.trial_dir);
+  for (const TrialLog& log : seen.logs.logs) {
     end.engines = std::max(end.engines, count_engines(log.lines));
     if (!end.checkpoint_outside.empty()) continue;
-    end.checkpoint_outside = checkpoint_folder_outside(log.lines, facts.cwd, facts.trial_dir);
+    end.checkpoint_outside = checkpoint_folder_outside(log.lines, seen.facts.cwd, seen.facts.trial_dir);
   }
 }
 
@@ -433,7 +434,7 @@ TrialEnd read_end(const RunFacts& facts) {
   const TrialLogs& logs = seen.logs;
   end.warnings = logs.notes;
   keep_last_lines(logs, seen.rank_end, end);
-  add_script_signs(facts, logs, end);
+  add_script_signs(seen, end);
   std::string invalid;
   try {
     std::optional<TrialReport> report = read_result(facts);

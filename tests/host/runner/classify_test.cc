@@ -311,6 +311,12 @@ TEST_F(Classify, ACheckpointInAFolderThatTrialsShareIsNoted) {
   EXPECT_EQ(end().checkpoint_outside, "/home/ann/ck");
   facts_.cwd = dir() / kCwdFolder;
   EXPECT_EQ(end().checkpoint_outside, "");
+  const auto saved = [&](const std::string& folder) {  // newer engines do not print it
+    write_text(dir() / kProbeFolder / "rank0.json", R"({"schema": 1, "checkpoint": ")" + folder + R"("})");
+    return end().checkpoint_outside;
+  };
+  EXPECT_EQ(saved("/home/ann/new"), "/home/ann/new");
+  EXPECT_EQ(saved((dir() / "new").string()), "");
 }
 
 TEST_F(Classify, APipelinesLinesStandForTheMetricFileThatItDoesNotWrite) {

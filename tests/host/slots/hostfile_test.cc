@@ -56,7 +56,8 @@ TEST_F(Hostfile, RefusesWithFileAndLine) {
   EXPECT_THAT(why_not("a slots=99999999999\n"), HasSubstr(at(1) + "a has slots=99999999999"));
   for (const char* line :
        {"a", "a 4", "a slots", "a slots=", "a slots=four", "a slots=-1", "a slots=2x", "a slots = 2", "slots=4",
-        "a slots=2 b", "a:1 slots=2", "a@b@c slots=2", "@b slots=2", "a@ slots=2", "-oProxyCommand=x slots=2", "\x01\x02"}) {
+        "a slots=2 b", "a:1 slots=2", "a@b@c slots=2", "@b slots=2", "a@ slots=2", "-oProxyCommand=x slots=2",
+        "\x01\x02"}) {
     EXPECT_THAT(why_not("b slots=1\n" + std::string(line) + "\n"), HasSubstr(at(2))) << line;
   }
 }

@@ -39,6 +39,7 @@ struct TrialFacts {
   std::optional<int> exit_code, term_signal;
   std::vector<std::string> warnings, stderr_tail;
   std::string engine_version, torch_version, driver_version;
+  std::string checkpoint_outside;  // folder outside the trial's in which it saved a checkpoint; empty: none
 };
 
 struct StageFacts {
