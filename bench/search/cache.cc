@@ -51,7 +51,7 @@ std::string fingerprint(const Surface& surface, const config::Space& space) {
     const double most = static_cast<double>(surface.max_micro_batch);
     Json config = surface.base_config();
     testing::merge(config, config::overrides(stage, choice, static_cast<int64_t>(draw.log_uniform(1, most))));
-    const SurfaceTrial trial = measure(surface, config, 7, 0), beside = measure(surface, config, 7, 0, false);
+    const SurfaceTrial trial = measure(surface, config, 7, 0), beside = measure(surface, config, 7, 0, false, 1000);
     const Truth truth = surface.truth(point_of(config));
     hash = fnv1a(fmt::format("{:f} {:g} {:f} {:f} {}{}", truth.peak_bytes, truth.latency_s(), trial.duration_s,
                              beside.duration_s, trial.answer.peak_bytes.value_or(0), Json(trial.answer.metrics).dump()),

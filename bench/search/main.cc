@@ -7,28 +7,21 @@
 #include <csignal>
 #include <fstream>
 #include <iostream>
-#include <sstream>
 
 #include "dsat/base/numbers.h"
+#include "dsat/base/split.h"
 #include "search/contest.h"
 #include "search/optuna.h"
 #include "search/report.h"
+#include "search/strangers/strangers.h"
 #include "search/surfaces/surfaces.h"
 
 namespace {
 
 namespace po = boost::program_options;
 using dsat::Error;
+using dsat::split;
 using namespace dsat::bench;  // NOLINT: a program of one file
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  std::istringstream in(list);
-  for (std::string part; std::getline(in, part, ',');) {
-    if (!part.empty()) parts.push_back(part);
-  }
-  return parts;
-}
 
 po::options_description described() {
   po::options_description options("bench_search [options]");
@@ -38,7 +31,8 @@ po::options_description described() {
   add("scenarios", po::value<std::string>(), "those whose name or family begins with one of these, by commas");
   add("peaks", po::value<std::string>()->default_value("both"),
       "reported, silent or both: the half of each family whose trials report their peak memory, the other, or both");
-  add("family-seed", po::value<int>()->default_value(1), "draws six, jobs and odd; tune on 1, judge on others");
+  add("family-seed", po::value<int>()->default_value(1),
+      "draws six, jobs, odd and strange; tune on 1 and 2, judge on others");
   add("held-back", "the scenarios that are kept back, instead of the others; for before a release");
   add("noise", po::value<double>(),
       "percent: the noise of every trial, in place of the scenario's own; each reports the spread of its three steps");
@@ -83,7 +77,7 @@ std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
   } else {
     const uint64_t seed = static_cast<uint64_t>(at_least_one(given, "family-seed"));
     for (const auto& some : {classic_surfaces(), zero_surfaces(30'000, 14), other_surfaces(), six_surfaces(seed),
-                             job_surfaces(seed, 20), odd_surfaces(seed)}) {
+                             job_surfaces(seed, 20), odd_surfaces(seed), strange_surfaces(seed, kStrangeEach)}) {
       all.insert(all.end(), some.begin(), some.end());
     }
   }
@@ -92,7 +86,7 @@ std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
   for (size_t i = 0; i < all.size(); ++i) {
     if (quick && i % 3 != 0) continue;
     if (given.count("scenarios") != 0) {
-      const std::vector<std::string> wanted = split(given["scenarios"].as<std::string>());
+      const std::vector<std::string> wanted = split(given["scenarios"].as<std::string>(), ',');
       if (!begins_with_one_of(all[i].name, wanted) && !begins_with_one_of(all[i].family, wanted)) continue;
     }
     if (peaks != "silent") chosen.push_back(reporting(all[i]));
@@ -134,7 +128,7 @@ void drop_optuna_if_missing(ContestOptions& options) {
 // Ascending numbers, separated by commas.
 std::vector<int> numbers_of(const po::variables_map& given, const char* name, int least) {
   std::vector<int> numbers;
-  for (const std::string& part : split(given[name].as<std::string>())) {
+  for (const std::string& part : split(given[name].as<std::string>(), ',')) {
     const std::optional<int64_t> number = dsat::parse_integer(part, least, 100000);
     if (!number) throw Error(fmt::format("--{} takes numbers from {} to 100000: {}", name, least, part));
     if (!numbers.empty() && *number <= numbers.back()) throw Error(fmt::format("--{} must ascend", name));
@@ -174,8 +168,8 @@ ContestOptions options_of(const po::variables_map& given) {
   }
   options.surfaces = chosen_surfaces(given);
   if (!own_noise) set_noise(given["noise"].as<double>(), options.surfaces);
-  options.searchers =
-      given.count("searchers") != 0 ? split(given["searchers"].as<std::string>()) : default_searchers(options, quick);
+  options.searchers = given.count("searchers") != 0 ? split(given["searchers"].as<std::string>(), ',')
+                                                    : default_searchers(options, quick);
   drop_optuna_if_missing(options);
   if (options.searchers.empty()) throw Error("no searcher is left to run");
   return options;

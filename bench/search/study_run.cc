@@ -104,8 +104,8 @@ class SimulatedStudy {
       const testing::Trial& trial = bench.asked()[started_];
       if (trial.duplicate) continue;  // the bench answers a duplicate after its original
       const uint64_t repetition = seen_[identity(trial.config)]++;
-      SurfaceTrial simulated =
-          measure(*setting_.surface, trial.config, setting_.seed, repetition, setting_.concurrency == 1);
+      SurfaceTrial simulated = measure(*setting_.surface, trial.config, setting_.seed, repetition,
+                                       setting_.concurrency == 1, clock_.now_s());
       clock_.start(simulated.duration_s);
       measured_.emplace(trial.id, std::move(simulated));
     }
@@ -235,7 +235,7 @@ StudyRun run_ask_tell(AskTell& sampler, const StudySetting& setting, const Profi
       testing::merge(next.log.config, next.overrides);
       const uint64_t repetition = seen[identity(next.log.config)]++;
       SurfaceTrial simulated =
-          measure(*setting.surface, next.log.config, setting.seed, repetition, setting.concurrency == 1);
+          measure(*setting.surface, next.log.config, setting.seed, repetition, setting.concurrency == 1, clock.now_s());
       clock.start(simulated.duration_s);
       next.answer = std::move(simulated.answer);
       open.push_back(std::move(next));

@@ -22,6 +22,11 @@ bool is_model_information(const Json& config) {
   return config.value("/autotuning/model_info/profile"_json_pointer, false);
 }
 
+// The truth is a micro step's. A reported latency is that of a step.
+double accumulation_of(const Surface& surface) {
+  return surface.user_config.is_object() ? surface.user_config.value("gradient_accumulation_steps", 1.0) : 1;
+}
+
 testing::Answer model_information(const Surface& surface, Draw& draw) {
   const TrainingJob& job = surface.job;
   std::map<std::string, double> metrics{
@@ -110,8 +115,9 @@ testing::Answer measured(const Surface& surface, const SurfacePoint& point, cons
   }
   const double flops = surface.job.flops_per_sample * static_cast<double>(point.micro_batch) / times.latency_s;
   std::map<std::string, double> metrics{
-      {"forward", times.forward_s * kMicro}, {"backward", times.backward_s * kMicro},   {"step", times.step_s * kMicro},
-      {"latency", times.latency_s * kMicro}, {"throughput", samples / times.latency_s}, {"FLOPS_per_gpu", flops}};
+      {"forward", times.forward_s * kMicro},     {"backward", times.backward_s * kMicro},
+      {"step", times.step_s * kMicro},           {"latency", times.latency_s * kMicro * accumulation_of(surface)},
+      {"throughput", samples / times.latency_s}, {"FLOPS_per_gpu", flops}};
   if (noise.steps > 0) {
     metrics["latency_spread"] = times.spread;
     metrics["latency_steps"] = noise.steps;
@@ -126,10 +132,13 @@ std::string identity(Json config) {
   return config.dump();
 }
 
-SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition, bool alone) {
+SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition, bool alone,
+                     double now_s) {
   const SurfacePoint point = point_of(config);
   Draw draw(mix64(surface.id) ^ seed, fnv1a(identity(config)), 2 * repetition + (is_model_information(config) ? 1 : 0));
   Truth truth = surface.truth(point);
+  const double slower = surface.machine ? surface.machine(now_s) : 1;
+  for (double* phase_s : {&truth.forward_s, &truth.backward_s, &truth.step_s}) *phase_s *= slower;
   const double peak_bytes = truth.peak_bytes * (1 + surface.noise.memory * draw.normal());
   SurfaceTrial trial;
   trial.duration_s = surface.startup_s * draw.uniform(0.85, 1.15);

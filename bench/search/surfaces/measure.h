@@ -19,7 +19,9 @@ struct SurfaceTrial {
 std::string identity(Json config);
 
 // A trial of this configuration in the study of this seed. `repetition` counts from 0. `alone`: no other trial runs.
-SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition, bool alone = true);
+// `now_s`: when it starts, where the machine changes.
+SurfaceTrial measure(const Surface& surface, const Json& config, uint64_t seed, uint64_t repetition, bool alone = true,
+                     double now_s = 0);
 
 }  // namespace dsat::bench
 

@@ -103,13 +103,15 @@ struct SurfaceNoise {
 
 struct Surface {
   std::string name;
-  std::string family;  // classic, zero, other, six, jobs, odd, held-back zero or held-back other
+  std::string family;  // classic, zero, other, six, jobs, odd, strange-..., held-back zero or held-back other
   std::string about;   // its mechanisms, in one line
   uint64_t id = 0;     // seeds its noise
   TrainingJob job;
   Physics physics;  // empty: zero_physics(job)
   std::vector<Twist> twists;
   SurfaceNoise noise;
+  // How many times slower the machine is than the truth, by the study's time; empty: never. It changes no order.
+  std::function<double(double now_s)> machine;
   double startup_s = 40;  // time of a trial before its first step
   bool reports_peak = true;
   bool reports_device_memory = true;
