@@ -6,11 +6,12 @@
 #include <cmath>
 
 #include "search/surfaces/draw.h"
+#include "survival/whole_study.h"
 
 namespace dsat::bench {
 namespace {
 
-constexpr double kTrialSteps = 6, kThousand = 1006;
+constexpr double kThousand = kTrialSteps + 1000;
 
 // The quantile of the largest of `count` uniform draws.
 double quantile_of_maximum(Draw& draw, double count) { return std::pow(draw.uniform(1e-12, 1), 1 / count); }
@@ -30,7 +31,7 @@ double jittered(double peak_bytes, int steps, Draw& run) {
 
 double fragmented(double peak_bytes, int steps, Draw& job) {
   constexpr double kMostInThousand = 0.02;
-  const double way = std::log(std::max(steps / kTrialSteps, 1.0)) / std::log(kThousand / kTrialSteps);
+  const double way = std::log(std::max(static_cast<double>(steps) / kTrialSteps, 1.0)) / std::log(kThousand / kTrialSteps);
   return peak_bytes * (1 + job.uniform(0, kMostInThousand) * way);
 }
 

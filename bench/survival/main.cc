@@ -7,86 +7,20 @@
 #include <boost/program_options.hpp>
 #include <iostream>
 #include <map>
-#include <memory>
-#include <sstream>
 #include <vector>
 
-#include "dsat/config/batch.h"
-#include "dsat/config/json.h"
-#include "dsat/error.h"
-#include "dsat/host/study.h"
-#include "search/surfaces/hash.h"
-#include "search/surfaces/measure.h"
+#include "dsat/base/split.h"
 #include "search/surfaces/surfaces.h"
 #include "survival/drift.h"
+#include "survival/whole_study.h"
 
 namespace {
 
 namespace po = boost::program_options;
+using dsat::split;
 using namespace dsat::bench;  // NOLINT: a program of one file
-using dsat::Json;
-using dsat::host::Outcome;
-using dsat::host::SimulatedRun;
-using dsat::host::SimulatedTrial;
 
-constexpr int kTrialSteps = 6, kFurtherSteps = 1000;  // the default profile window; what is asked of the winner
-
-using Job = dsat::bench::Surface;  // within a surface of the host's, Surface is another
-
-Outcome outcome_of(dsat::Outcome outcome) {
-  if (outcome == dsat::Outcome::completed) return Outcome::completed;
-  return outcome == dsat::Outcome::out_of_memory ? Outcome::out_of_memory : Outcome::failed;
-}
-
-// A surface of bench_search as the host's simulation sees one, with drifting memory.
-class DriftingSurface : public dsat::host::Surface {
- public:
-  DriftingSurface(Job surface, Drift drift, uint64_t seed) : surface_(std::move(surface)), drift_(drift), seed_(seed) {}
-
-  SimulatedRun run(const SimulatedTrial& trial) const override {
-    Json config = trial.config;
-    if (trial.model_info) config["autotuning"]["model_info"]["profile"] = true;
-    const SurfacePoint point = point_of(config);
-    const int steps = config.value("/autotuning/end_profile_step"_json_pointer, kTrialSteps - 1) + 1;
-    const double share = peak_bytes(point, steps, trial.seed) / truth_bytes(point);
-    Job drifted = surface_;
-    drifted.twists.push_back([share](const TrainingJob&, const SurfacePoint&, Truth& truth) {
-      truth.peak_bytes *= share;
-      truth.reported_bytes *= share;
-    });
-    const SurfaceTrial answer = measure(drifted, config, trial.seed, 0);
-    SimulatedRun run;
-    run.outcome = outcome_of(answer.answer.outcome);
-    run.reason = answer.answer.reason;
-    run.peak_bytes = answer.answer.peak_bytes;
-    run.seconds = answer.duration_s;
-    for (const auto& [name, value] : answer.answer.metrics) run.metrics[name] = value;
-    if (surface_.reports_device_memory) run.device_memory_bytes = static_cast<uint64_t>(surface_.job.device_memory);
-    return run;
-  }
-
-  // A fresh run of so many steps: another draw than any trial had.
-  bool survives(const Json& config, int steps) const {
-    const double bytes = peak_bytes(point_of(config), steps, dsat::mix64(seed_ ^ 0x5eed));
-    return bytes <= surface_.job.usable_share * surface_.job.device_memory;
-  }
-
- private:
-  double truth_bytes(const SurfacePoint& point) const { return surface_.truth(point).peak_bytes; }
-  double peak_bytes(const SurfacePoint& point, int steps, uint64_t run) const {
-    return drifted_peak_bytes(drift_, surface_, point, steps, dsat::mix64(surface_.id) ^ seed_, run);
-  }
-
-  Job surface_;
-  Drift drift_;
-  uint64_t seed_;
-};
-
-struct Setting {
-  double margin = 0;
-  int verify = 0;
-  bool keeps_all_changes = false;
-};
+constexpr int kFurtherSteps = 1000;  // what is asked of the winner
 
 struct Tally {
   int studies = 0, winners = 0, survivors = 0;
@@ -94,64 +28,27 @@ struct Tally {
   std::vector<int> changed;    // keys of each winner
 };
 
-// The keys in which a configuration differs from the user's own; the global batch follows from the others.
-int keys_changed(const Json& own, const Json& best) {
-  int count = 0;
-  for (const auto& [key, value] : dsat::config::leaves_of(best)) {
-    const Json* before = dsat::config::find(own, key);
-    count += key != dsat::config::kTrainBatchKey && (before == nullptr || *before != value) ? 1 : 0;
-  }
-  return count;
-}
-
-dsat::host::StudyOptions options_for(const Surface& surface, std::shared_ptr<const DriftingSurface> drifting,
-                                     const Setting& setting, const po::variables_map& given, uint64_t seed) {
-  dsat::host::StudyOptions options;
-  options.isolation = dsat::host::Isolation::none;
-  options.searcher.plugin = given["searcher"].as<std::string>();
-  options.metric = "throughput";
-  options.zero_stages = surface.stages;
-  options.max_trials = given["trials"].as<int>();
-  options.seed = seed;
-  options.max_restarts = 0;
-  if (setting.margin >= 0) options.memory_margin = setting.margin;
-  options.verify_steps = setting.verify;
-  options.keep_all_changes = setting.keeps_all_changes;
-  options.trial_timeout = std::chrono::hours(1000);
-  dsat::host::Simulation simulation;
-  simulation.surface = std::move(drifting);
-  simulation.base_config = surface.base_config();
-  simulation.slots = static_cast<int>(surface.job.gpus);
-  simulation.slots_per_trial = simulation.slots;
-  simulation.keep = false;
-  options.simulation = std::move(simulation);
-  return options;
-}
-
-void run_one(const Surface& surface, Drift drift, const Setting& setting, const po::variables_map& given, uint64_t seed,
-             Tally& tally) {
-  const auto drifting = std::make_shared<const DriftingSurface>(surface, drift, seed);
-  auto study = dsat::host::Study::create(options_for(surface, drifting, setting, given, seed));
-  if (!study.ok()) throw dsat::Error(surface.name + ": " + study.status().message());
-  dsat::host::Observer silent;
-  const dsat::host::StudyResult result = study.value()->run(silent);
+void run_one(const Surface& surface, Drift drift, WholeStudySetting setting, bool names_failures, Tally& tally) {
+  const double room = surface.job.usable_share * surface.job.device_memory;
+  const auto peak_bytes = [&](const SurfacePoint& point, int steps, uint64_t run) {
+    return drifted_peak_bytes(drift, surface, point, steps, dsat::mix64(surface.id) ^ setting.seed, run);
+  };
+  setting.peak_share = [&](const SurfacePoint& point, int steps, uint64_t run) {
+    return peak_bytes(point, steps, run) / surface.truth(point).peak_bytes;
+  };
+  const WholeStudy study = run_whole_study(surface, setting);
   ++tally.studies;
-  tally.speeds.push_back(result.best ? surface.throughput(point_of(result.best->config)) : 0);
-  if (!result.best) return;
+  tally.speeds.push_back(study.throughput);
+  if (study.best.is_null()) return;
   ++tally.winners;
-  tally.changed.push_back(keys_changed(surface.base_config(), result.best->config));
-  const bool survives = drifting->survives(result.best->config, kTrialSteps + kFurtherSteps);
+  tally.changed.push_back(study.keys_changed);
+  // A fresh run of so many steps: another draw than any trial had.
+  const uint64_t fresh = dsat::mix64(setting.seed ^ 0x5eed);
+  const bool survives = peak_bytes(point_of(study.best), kTrialSteps + kFurtherSteps, fresh) <= room;
   tally.survivors += survives ? 1 : 0;
-  if (!survives && given.count("failures") != 0) {
-    std::cout << fmt::format("  {} seed {}: {}\n", surface.name, seed, result.best->config.dump());
+  if (!survives && names_failures) {
+    std::cout << fmt::format("  {} seed {}: {}\n", surface.name, setting.seed, study.best.dump());
   }
-}
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts;
-  std::istringstream in(list);
-  for (std::string part; std::getline(in, part, ',');) parts.push_back(part);
-  return parts;
 }
 
 std::vector<Surface> surfaces_of(const po::variables_map& given) {
@@ -179,15 +76,16 @@ double cost_percent(const Tally& tally, const Tally& first) {
   return both > 0 ? 100 * sum / both : 0;
 }
 
-std::string row(const std::string& name, const Setting& setting, const Tally& tally, const Tally& first) {
-  std::vector<int> changed = tally.changed;
-  std::sort(changed.begin(), changed.end());
+std::string row(const std::string& name, const WholeStudySetting& setting, const Tally& tally, const Tally& first) {
+  const std::vector<int>& changed = tally.changed;
   const std::string keys =
-      changed.empty() ? "-" : fmt::format("{}, {}", changed[(changed.size() - 1) / 2], changed.back());
+      changed.empty() ? "-"
+                      : fmt::format("{}, {}", lower_median(changed), *std::max_element(changed.begin(), changed.end()));
   return fmt::format("{:<12} {:>7} {:>7} {:>5} {:>8} {:>8} {:>9} {:>9.1f} {:>7.2f} {:>8}\n", name,
-                     setting.margin < 0 ? "default" : fmt::format("{}", setting.margin), setting.verify,
-                     setting.keeps_all_changes ? "yes" : "no", tally.studies, tally.winners, tally.survivors,
-                     100.0 * tally.survivors / std::max(tally.winners, 1), cost_percent(tally, first), keys);
+                     setting.memory_margin < 0 ? "default" : fmt::format("{}", setting.memory_margin),
+                     setting.verify_steps, setting.keeps_all_changes ? "yes" : "no", tally.studies, tally.winners,
+                     tally.survivors, 100.0 * tally.survivors / std::max(tally.winners, 1), cost_percent(tally, first),
+                     keys);
 }
 
 po::options_description described() {
@@ -208,7 +106,7 @@ po::options_description described() {
 }
 
 // A row for each drift. The first setting of each is what the others' cost is measured against.
-void run_setting(const Setting& setting, const std::vector<Surface>& surfaces, const po::variables_map& given,
+void run_setting(WholeStudySetting setting, const std::vector<Surface>& surfaces, const po::variables_map& given,
                  std::map<std::string, Tally>& first) {
   for (const DriftKind& kind : kDrifts) {
     const std::string wanted = given.count("drifts") != 0 ? given["drifts"].as<std::string>() : kind.name;
@@ -216,7 +114,8 @@ void run_setting(const Setting& setting, const std::vector<Surface>& surfaces, c
     Tally tally;
     for (const Surface& surface : surfaces) {
       for (int seed = 1; seed <= given["seeds"].as<int>(); ++seed) {
-        run_one(surface, kind.drift, setting, given, static_cast<uint64_t>(seed), tally);
+        setting.seed = static_cast<uint64_t>(seed);
+        run_one(surface, kind.drift, setting, given.count("failures") != 0, tally);
       }
     }
     std::cout << row(kind.name, setting, tally, first.emplace(kind.name, tally).first->second) << std::flush;
@@ -228,11 +127,16 @@ void run(const po::variables_map& given) {
   std::cout << fmt::format("{:<12} {:>7} {:>7} {:>5} {:>8} {:>8} {:>9} {:>9} {:>7} {:>8}\n", "drift", "margin",
                            "verify", "all", "studies", "winners", "survivors", "survive %", "cost %", "keys");
   std::map<std::string, Tally> first;
-  for (const std::string& margin : split(given["margins"].as<std::string>())) {
-    for (const std::string& verify : split(given["verify"].as<std::string>())) {
-      for (const std::string& all : split(given["keep-all-changes"].as<std::string>())) {
-        run_setting({margin == "default" ? -1 : std::stod(margin), std::stoi(verify), all == "yes"}, surfaces, given,
-                    first);
+  for (const std::string& margin : split(given["margins"].as<std::string>(), ',')) {
+    for (const std::string& verify : split(given["verify"].as<std::string>(), ',')) {
+      for (const std::string& all : split(given["keep-all-changes"].as<std::string>(), ',')) {
+        WholeStudySetting setting;
+        setting.searcher = given["searcher"].as<std::string>();
+        setting.max_trials = given["trials"].as<int>();
+        if (margin != "default") setting.memory_margin = std::stod(margin);
+        setting.verify_steps = std::stoi(verify);
+        setting.keeps_all_changes = all == "yes";
+        run_setting(setting, surfaces, given, first);
       }
     }
   }
