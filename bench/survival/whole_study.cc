@@ -104,7 +104,9 @@ WholeStudy run_whole_study(const Surface& surface, const WholeStudySetting& sett
   host::Observer silent;
   const host::StudyResult result = study.value()->run(silent);
   WholeStudy whole;
-  for (const auto& [outcome, count] : result.counts) whole.trials += count;
+  for (const auto& [outcome, count] : result.counts) {
+    if (outcome != host::Outcome::invalid_config) whole.trials += count;  // such a one never ran, and costs nothing
+  }
   const auto failed = result.counts.find(host::Outcome::out_of_memory);
   whole.out_of_memory = failed != result.counts.end() ? failed->second : 0;
   if (!result.best) return whole;
