@@ -180,11 +180,10 @@ Setup setup_from_config(const Json& config, int64_t data_parallel_size, Engine e
   if (setup.stage == 3) read_partitions(config, setup);
   setup.pipeline_stages = count(config, "pipeline.stages");
   setup.activation_checkpointing = checkpoints_activations(config);
-  const Setup defaults;
-  setup.reduce_bucket_elements =
-      bucket(config, "zero_optimization.reduce_bucket_size", defaults.reduce_bucket_elements);
+  const double reduce_bucket = rules_of(engine).gathers_by_layer && setup.stage >= 2 ? 0 : setup.reduce_bucket_elements;
+  setup.reduce_bucket_elements = bucket(config, "zero_optimization.reduce_bucket_size", reduce_bucket);
   setup.allgather_bucket_elements =
-      bucket(config, "zero_optimization.allgather_bucket_size", defaults.allgather_bucket_elements);
+      bucket(config, "zero_optimization.allgather_bucket_size", setup.allgather_bucket_elements);
   read_gathering(config, rules_of(engine), setup);
   // An offloaded optimizer at stage 1 or 2 needs contiguous gradients.
   setup.contiguous_gradients = (setup.optimizer_device == Device::host && setup.stage < 3) ||

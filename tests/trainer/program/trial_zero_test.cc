@@ -141,7 +141,8 @@ TEST(ZeroTest, PeakExtrapolatesFromOneStageToTheOthers) {
   };
   const double p = 64 * (128 + 32) + 2 * (12 * 64 * 64 + 13 * 64) + 64 * 130;
   const double largest_layer = 12 * 64 * 64 + 13 * 64;
-  const double beyond_activations[] = {16 * p, 12 * p, 10 * p + 4 * p, 8 * p + 2 * 4 * p + 4 * largest_layer};
+  const double layer = 4 * largest_layer;  // a bucket by default
+  const double beyond_activations[] = {16 * p, 12 * p, 10 * p + layer, 8 * p + 2 * layer + layer};
   const double at2 = peak(0, 2), at4 = peak(0, 4);
   for (int stage = 1; stage <= 3; ++stage) {
     const double expected = at4 + 2 * (at4 - at2) + beyond_activations[stage] - beyond_activations[0];

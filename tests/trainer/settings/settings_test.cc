@@ -85,6 +85,17 @@ TEST(SettingsTest, ValuesThatDeepSpeedConvertsAreTaken) {
   EXPECT_EQ(read(R"({"zero_optimization": {"stage": 3, "prefetch_bucket_size": "7"}})").settings.prefetch_bucket, 7);
 }
 
+TEST(SettingsTest, ABucketIsALayerWhereItTakesMemoryOfItsOwn) {
+  const auto bucket = [](const char* zero) {
+    const std::string text = R"({"zero_optimization": )" + std::string(zero) + "}";
+    return read(text.c_str()).settings.reduce_bucket;
+  };
+  EXPECT_EQ(bucket(R"({"stage": 1})"), 500000000);
+  EXPECT_EQ(bucket(R"({"stage": 2})"), 0);
+  EXPECT_EQ(bucket(R"({"stage": 3, "reduce_bucket_size": "auto"})"), 0);
+  EXPECT_EQ(bucket(R"({"stage": 3, "reduce_bucket_size": 5e8})"), 500000000);
+}
+
 TEST(SettingsTest, CommunicationOverlapsByDefaultAtStageThreeOnly) {
   EXPECT_FALSE(read(R"({"zero_optimization": {"stage": 2}})").settings.overlap_comm);
   EXPECT_TRUE(read(R"({"zero_optimization": {"stage": 3}})").settings.overlap_comm);

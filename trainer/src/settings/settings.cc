@@ -82,7 +82,9 @@ int64_t read_number_of_checkpoints(const Json& config) {
 }
 
 void read_communication(const Json& config, Settings& s) {
-  s.reduce_bucket = read_count(config, "zero_optimization.reduce_bucket_size", s.reduce_bucket, 1);
+  // DeepSpeed's default is for models a thousand times as large: a small model's bucket would be the model again.
+  const int64_t otherwise = s.stage >= 2 ? 0 : s.reduce_bucket;
+  s.reduce_bucket = read_count(config, "zero_optimization.reduce_bucket_size", otherwise, 1);
   s.allgather_bucket = read_count(config, "zero_optimization.allgather_bucket_size", s.allgather_bucket, 1);
   s.overlap_comm = read_bool(config, "zero_optimization.overlap_comm", s.stage == 3);  // as DeepSpeed
   s.reduce_scatter = read_bool(config, "zero_optimization.reduce_scatter", true);

@@ -31,7 +31,7 @@ struct TuningSettings {
 struct Settings {
   int stage = 0;
   config::BatchSizes batch;
-  int64_t reduce_bucket = 500000000;     // elements
+  int64_t reduce_bucket = 500000000;     // elements; 0, absent at stages 2 and 3: those of the largest layer
   int64_t allgather_bucket = 500000000;  // elements
   bool overlap_comm = false;             // absent: true at stage 3, as in DeepSpeed
   bool reduce_scatter = true;            // false: all-reduce, every rank sees the whole sum

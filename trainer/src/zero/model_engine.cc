@@ -62,23 +62,6 @@ void warn_of_interval(const World& world, const Settings& settings, const ModelP
       stderr);
 }
 
-// DeepSpeed's default is for models a thousand times as large: with it a small model's bucket is the model again.
-void note_large_bucket(const World& world, const Json& config, const Settings& settings, const Layout& layout) {
-  const bool holds_buckets = settings.stage >= 2 && settings.contiguous_gradients && world.size() > 1;
-  const bool is_chosen = given(config, "zero_optimization.reduce_bucket_size") != nullptr;
-  if (!holds_buckets || is_chosen || layout.size() > settings.reduce_bucket || world.rank() > 0) return;
-  constexpr int64_t kEnough = 16;          // buckets
-  constexpr double kWorthwhile = 1 << 20;  // bytes
-  const double bytes = static_cast<double>(layout.size()) * (settings.is_16_bit() ? 2 : 4);
-  if (bytes < kWorthwhile) return;
-  std::fputs(fmt::format("{}: note: without zero_optimization.reduce_bucket_size a gradient bucket is as large as the "
-                         "model, {} more in each step{}; {} would do\n",
-                         world.program(), format_size(bytes), settings.overlap_comm ? " for each of two" : "",
-                         std::max(layout.largest_group(), layout.size() / kEnough))
-                 .c_str(),
-             stderr);
-}
-
 // Before the layout is made from the groups.
 ModelParts& with_persistent_groups(ModelParts& parts, const Settings& settings) {
   if (settings.stage == 3 && settings.persistence_threshold > 0) {
@@ -116,7 +99,6 @@ class ModelEngine::Impl {
         tuning(world, settings, info),
         set_mode(parts->train) {
     warn_of_interval(world, settings, *parts);
-    if (!settings.tuning.enabled) note_large_bucket(world, config, settings, zero.layout());
   }
   // For a stage of a pipeline, which trains its layers with its own ZeroEngine.
   Impl(World& own_world, const Json& own_config, ZeroEngine& part, int of_stage, int of_stages,

@@ -174,6 +174,7 @@ ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& 
   parameters_->publish();
   untrained_ = parts.untrained;
   aliases_ = parts.aliases;
+  if (settings_.reduce_bucket == 0) settings_.reduce_bucket = layout_.largest_group();
   gradients_ = make_gradients(context_, *parameters_, [this](size_t group) { parameters_->group_done(group); });
   edited_.accept();
 }

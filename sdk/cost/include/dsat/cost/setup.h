@@ -30,7 +30,7 @@ struct Setup {
   int64_t tensor_parallel_size = 1;
   int64_t pipeline_stages = 1;
   bool activation_checkpointing = false;
-  double reduce_bucket_elements = 5e8;  // DeepSpeed's defaults
+  double reduce_bucket_elements = 5e8;  // DeepSpeed's defaults; a layer-by-layer engine may have 0: one layer
   double allgather_bucket_elements = 5e8;
   double prefetch_bucket_elements = 5e7;
   double max_reuse_distance_elements = 1e9;
