@@ -5,8 +5,10 @@
 #include <ATen/ops/empty.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace dsat::trainer {
 namespace {
@@ -46,6 +48,17 @@ TEST(BudgetAllocatorTest, CountsAndRefusesTensors) {
   EXPECT_FALSE(out_of_memory().has_value());
   set_device_memory(install_budget(std::nullopt));
   EXPECT_NO_THROW(floats(1 << 20));
+}
+
+// What the process takes from the system is the peak that is reported, or nearly.
+TEST(BudgetAllocatorTest, AFreedBlockHasRoomForTheNextOfItsSize) {
+  set_device_memory(install_budget(std::nullopt));
+  std::vector<at::Tensor> blocks;
+  for (int i = 0; i < 200; ++i) blocks.push_back(floats(25000));
+  const size_t before = mallinfo2().arena;
+  for (size_t i = 0; i < blocks.size(); i += 2) blocks[i].reset();
+  for (size_t i = 0; i < blocks.size(); i += 2) blocks[i] = floats(25000);
+  EXPECT_LT(mallinfo2().arena, before + 2 * 100000);
 }
 
 }  // namespace

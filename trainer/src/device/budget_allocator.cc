@@ -1,5 +1,7 @@
 // Stands in for a GPU's memory: LibTorch's CPU allocator is replaced by one that counts tensors against a budget.
-// Each block has a header in front of it with its size, because LibTorch frees a block without naming its size.
+// Each block has a header in front of it with its size, because LibTorch frees a block without naming its size. Blocks
+// are aligned here: glibc's own aligned allocation asks for more than a block takes, so a block that was freed has no
+// room for the next one of its size, and a rank's memory grows by a tenth.
 #include "device/budget_allocator.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -14,7 +16,11 @@ namespace dsat::trainer {
 namespace {
 
 // The header takes a whole cache line, so that the block after it stays aligned for vector code.
-constexpr size_t kHeader = 64;
+struct Header {
+  uint64_t bytes;
+  void* memory;  // what malloc() gave
+};
+constexpr size_t kLine = 64;
 
 class DeviceOutOfMemory : public c10::OutOfMemoryError {
  public:
@@ -43,9 +49,9 @@ Counters& counters() {
 
 void release(void* block) {
   if (block == nullptr) return;
-  char* const base = static_cast<char*>(block) - kHeader;
-  counters().in_use -= *reinterpret_cast<uint64_t*>(base);
-  std::free(base);
+  const Header& header = *reinterpret_cast<Header*>(static_cast<char*>(block) - kLine);
+  counters().in_use -= header.bytes;
+  std::free(header.memory);
 }
 
 // Counts first and takes the memory then, so that two threads cannot both pass the last bytes of the budget.
@@ -56,15 +62,16 @@ void* take(size_t bytes) {
     c.in_use -= bytes;
     refuse(bytes, now - bytes, c.budget);
   }
-  void* base = nullptr;
-  if (posix_memalign(&base, kHeader, bytes + kHeader) != 0) {
+  void* const memory = std::malloc(bytes + 2 * kLine);
+  if (memory == nullptr) {
     c.in_use -= bytes;
     refuse(bytes, now - bytes, 0);
   }
-  *static_cast<uint64_t*>(base) = bytes;
+  char* const base = static_cast<char*>(memory) + (kLine - reinterpret_cast<uintptr_t>(memory) % kLine);
+  *reinterpret_cast<Header*>(base) = {bytes, memory};
   c.peak.raise_to(now);
   c.window_peak.raise_to(now);
-  return static_cast<char*>(base) + kHeader;
+  return base + kLine;
 }
 
 c10::DataPtr allocate_on_cpu(size_t bytes) {
