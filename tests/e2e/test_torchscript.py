@@ -34,11 +34,11 @@ class TorchScript(HostTest):
         return run_dsat_trial("--torchscript", model or self.model, "--input-spec", spec, "--deepspeed_config",
                               "ds.json", *options, cwd=self.dir, timeout=timeout)
 
-    def train(self, config, *extra):
+    def train(self, config, *extra, **of):
         config = {**config, "autotuning": {"enabled": True, "start_profile_step": 1, "end_profile_step": 3,
                                            "metric_path": str(self.dir / "metrics.json")}}
         (self.dir / "ds.json").write_text(json.dumps(config))
-        result = self.run_trial(*extra)
+        result = self.run_trial(*extra, **of)
         self.assertEqual(result.returncode, 0, result.stderr)
         return json.loads((self.dir / "metrics.json").read_text())
 
@@ -51,6 +51,15 @@ class TorchScript(HostTest):
             losses = self.train(config, "--ranks", 2)["losses"]
             for one, other in zip(losses, expected):
                 self.assertAlmostEqual(one, other, delta=1e-5 * other, msg=f"stage {stage}")
+
+    def test_at_stage_3_no_rank_reads_the_whole_module(self):
+        peaks = {stage: self.train({"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": stage}},
+                                   "--ranks", 4, model=self.file("deep"), spec="float:512")
+                 for stage in (0, 3)}
+        whole = 12 * 512 * 512 * 4
+        self.assertGreater(peaks[0]["load_peak_memory"], whole)
+        self.assertLess(peaks[3]["load_peak_memory"], 1.4 * peaks[3]["model_state_bytes"])
+        self.assertEqual(peaks[3]["losses"][0], peaks[0]["losses"][0])
 
     def test_a_pipeline_of_its_layers_follows_one_process(self):
         expected = self.train({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4})["losses"]

@@ -1,11 +1,11 @@
 // Reserves addresses without access, and looks a fault's address up among them.
 #include "autograd/absent_memory.h"
 
-#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "watch/last_words.h"
 
@@ -32,19 +32,11 @@ struct Ranges {
   }
 };
 
-AbsentMemory::AbsentMemory(const GroupSlot& group, size_t element_bytes, int rank) {
-  bytes_ = std::max<size_t>(1, static_cast<size_t>(group.size) * element_bytes);
+AbsentMemory::AbsentMemory(std::vector<Part> parts) : parts_(std::move(parts)) {
+  bytes_ = std::max<size_t>(1, parts_.empty() ? 0 : parts_.back().end);
   void* const got = ::mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (got == MAP_FAILED) return;
   data_ = got;
-  for (const ParameterSlot& slot : group.parameters) {
-    parts_.push_back(
-        {static_cast<size_t>(slot.begin - group.begin + slot.size) * element_bytes,
-         fmt::format("parameter {} was read by a pointer (data_ptr()) while only its parts are there, as at "
-                     "stage 3 outside of operations: read it within engine->edit_parameters(), or use "
-                     "engine->full_state_dict() (rank {})",
-                     slot.spec.name, rank)});
-  }
   if (Ranges::all().empty()) {
     struct sigaction action {};
     action.sa_sigaction = &Ranges::on_fault;

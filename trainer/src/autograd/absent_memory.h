@@ -3,8 +3,7 @@
 // Operations are seen by StorageUseWatch, and a pointer that somebody has taken with data_ptr() is not. So a group that
 // is not gathered lies in a range of addresses without memory, and a handler of SIGSEGV knows these ranges. It ends the
 // process with the reason (watch/last_words.h); all other faults go their usual way.
-// Threading: made and ended on the compute thread. Ownership: borrows the layout. Errors: none; where the system gives
-// no addresses there is no range.
+// Threading: made and ended on the compute thread. Errors: none; where the system gives no addresses there is no range.
 #ifndef DSAT_TRAINER_AUTOGRAD_ABSENT_MEMORY_H_
 #define DSAT_TRAINER_AUTOGRAD_ABSENT_MEMORY_H_
 
@@ -12,14 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "layout/layout.h"
-
 namespace dsat::trainer {
 
 class AbsentMemory {
  public:
-  // For a group of parameters of `element_bytes` each.
-  AbsentMemory(const GroupSlot& group, size_t element_bytes, int rank);
+  struct Part {
+    size_t end;        // bytes from data()
+    std::string text;  // the reason for the end
+  };
+  explicit AbsentMemory(std::vector<Part> parts);
   ~AbsentMemory();
   AbsentMemory(const AbsentMemory&) = delete;
   AbsentMemory& operator=(const AbsentMemory&) = delete;
@@ -27,10 +27,6 @@ class AbsentMemory {
   void* data() const { return data_; }  // nullptr: there is no range
 
  private:
-  struct Part {
-    size_t end;  // bytes from data()
-    std::string text;
-  };
   friend struct Ranges;
 
   void* data_ = nullptr;

@@ -96,6 +96,7 @@ class CountedMemory : public DeviceMemory {
  public:
   uint64_t in_use() const override { return counters().in_use; }
   uint64_t peak() const override { return counters().peak.bytes(); }
+  void restart_peak() override { counters().peak.reset(counters().in_use); }
   void begin_window() override { counters().window_peak.reset(counters().in_use); }
   uint64_t window_peak() const override { return counters().window_peak.bytes(); }
   FirstRefusal& refusal() override { return counters().refusal; }

@@ -21,6 +21,10 @@ class CachingMemory : public DeviceMemory {
 
   uint64_t in_use() const override { return static_cast<uint64_t>(bytes_of_tensors(index_).current); }
   uint64_t peak() const override { return std::max(peak_before_window_, window_peak()); }
+  void restart_peak() override {
+    peak_before_window_ = 0;
+    allocator::resetPeakStats(index_);
+  }
   void begin_window() override {
     peak_before_window_ = peak();
     allocator::resetPeakStats(index_);

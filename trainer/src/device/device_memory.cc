@@ -30,6 +30,14 @@ void set_device_memory(std::unique_ptr<DeviceMemory> memory) {
 
 uint64_t memory_in_use() { return current() == nullptr ? 0 : current()->in_use(); }
 uint64_t memory_peak() { return current() == nullptr ? 0 : current()->peak(); }
+uint64_t memory_load_peak() {
+  static const uint64_t load_peak = [] {
+    const uint64_t peak = memory_peak();
+    if (current() != nullptr) current()->restart_peak();
+    return peak;
+  }();
+  return load_peak;
+}
 void begin_memory_window() {
   if (current() != nullptr) current()->begin_window();
 }

@@ -45,7 +45,8 @@ class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual uint64_t in_use() const = 0;  // bytes, of tensors
-  virtual uint64_t peak() const = 0;    // the highest in_use() so far
+  virtual uint64_t peak() const = 0;    // the highest in_use() so far, or since restart_peak()
+  virtual void restart_peak() = 0;
   // The highest since the last begin_window(), for a look at a part of a step.
   virtual void begin_window() = 0;
   virtual uint64_t window_peak() const = 0;
@@ -58,6 +59,8 @@ void set_device_memory(std::unique_ptr<DeviceMemory> memory);
 
 uint64_t memory_in_use();  // bytes
 uint64_t memory_peak();
+// The peak until the first call, which ends the load of the model: from then on memory_peak() counts anew.
+uint64_t memory_load_peak();
 void begin_memory_window();
 uint64_t memory_window_peak();
 std::optional<OutOfMemory> out_of_memory();

@@ -67,6 +67,7 @@ Json to_json(const TuningMetrics& m) {
   json["throughput"] = static_cast<double>(m.train_batch) * 1e6 / latency_us;
   json["rank"] = 0;
   json["peak_memory"] = m.peak_bytes;
+  json["load_peak_memory"] = m.load_peak_bytes;
   json["device_memory"] = or_null(m.device_memory_bytes);
   json["world_size"] = m.world_size;
   json["samples"] = m.train_batch * m.measured_steps;

@@ -52,7 +52,8 @@ struct TuningMetrics {
   int64_t measured_steps = 1;
   double wall_latency_us = 0;       // per optimizer step, end to end
   double flops_per_micro_step = 0;  // on one rank
-  int64_t peak_bytes = 0;           // worst rank
+  int64_t peak_bytes = 0;           // of the steps, worst rank
+  int64_t load_peak_bytes = 0;      // before the first step, worst rank
   int64_t model_state_bytes = 0;    // held between steps, worst rank
   int64_t host_memory_bytes = 0;    // of offloaded states, worst rank
   int64_t skipped_steps = 0;        // for an overflow, of all steps

@@ -114,7 +114,7 @@ void TuningRun::forward_begins() {
   before_forward_ = memory_in_use();
   start_counting();
   lap_start_ = now();
-  if (steps_ == first_step_ && micro_steps_ == 0) window_start_ = lap_start_;
+  if (steps_ == first_step_ && micro_steps_ == 0) first_step_begins();
 }
 
 void TuningRun::forward_ended() {
@@ -154,13 +154,19 @@ void TuningRun::step_ended(bool is_update, int64_t skipped_steps, std::optional<
     state_bytes_ = worst_rank(world_.comm(), memory_in_use());
     host_bytes_ = worst_rank(world_.comm(), host_memory_peak());
     peak_bytes_ = worst_rank(world_.comm(), memory_peak());
+    load_peak_bytes_ = worst_rank(world_.comm(), memory_load_peak());
   }
   if (steps_ > tuning.end_profile_step && flops_ >= 0) write_metrics(skipped_steps);
 }
 
 void TuningRun::whole_step_begins() {
   start_counting();
-  if (steps_ == first_step_) window_start_ = now();
+  if (steps_ == first_step_) first_step_begins();
+}
+
+void TuningRun::first_step_begins() {
+  window_start_ = now();
+  if (settings_.tuning.enabled) memory_load_peak();
 }
 
 void TuningRun::whole_step_ended(const StepTimes& times, double loss, int64_t skipped_steps,
@@ -200,6 +206,7 @@ void TuningRun::write_metrics(int64_t skipped_steps) {
   m.wall_latency_us = wall_us_ / static_cast<double>(m.measured_steps);
   m.model_state_bytes = state_bytes_;
   m.peak_bytes = peak_bytes_;
+  m.load_peak_bytes = load_peak_bytes_;
   m.host_memory_bytes = host_bytes_;
   m.skipped_steps = skipped_steps;
   m.precision = settings_.precision();

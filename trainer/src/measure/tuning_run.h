@@ -52,6 +52,7 @@ class TuningRun {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void first_step_begins();
   bool is_measured() const;
   bool counts_flops() const;
   void start_counting();
@@ -72,7 +73,7 @@ class TuningRun {
   int64_t micro_steps_ = 0;  // in this optimizer step
   int64_t skipped_steps_ = 0;
   uint64_t before_forward_ = 0;
-  int64_t peak_bytes_ = 0, state_bytes_ = 0, host_bytes_ = 0;
+  int64_t peak_bytes_ = 0, load_peak_bytes_ = 0, state_bytes_ = 0, host_bytes_ = 0;
   double loss_sum_ = 0;
   std::vector<double> losses_;                     // this rank's, of each optimizer step of this run
   std::vector<std::optional<double>> grad_norms_;  // of the same steps, the same on all ranks

@@ -10,9 +10,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "dsat/trainer/in_shards.h"
 #include "dsat/trainer/recompute.h"
 #include "zero/model_parts.h"
 
@@ -25,6 +27,14 @@ bool is_sequential(const torch::jit::Module& module) {
   const auto& name = module.type()->name();
   return name && name->name() == "Sequential" &&
          name->qualifiedName().rfind("__torch__.torch.nn.modules.container.", 0) == 0;
+}
+
+std::vector<at::Tensor> trained(const torch::jit::Module& module) {
+  std::vector<at::Tensor> parameters;
+  for (const at::Tensor& parameter : module.parameters()) {
+    if (parameter.requires_grad()) parameters.push_back(parameter);
+  }
+  return parameters;
 }
 
 // A person's reason for what LibTorch throws. For a file of another format its own text describes the reader's state
@@ -42,17 +52,21 @@ std::string why_unreadable(const std::string& path, const std::string& libtorch)
 
 }  // namespace
 
-torch::jit::Module load_script(const std::string& path, at::Device device) {
+torch::jit::Module load_script(const std::string& path, at::Device device, Comm* shard_among) {
   // Profiling mode would specialise the graph in the first steps, which are then several times slower: a tuning trial
   // measures just these.
   torch::jit::getProfilingMode() = false;
+  std::optional<ShardedConstruction> in_shards;
+  if (shard_among != nullptr && device.is_cpu()) in_shards.emplace(*shard_among);
+  torch::jit::Module module;
   try {
-    torch::jit::Module module = torch::jit::load(path, device);
-    module.train();
-    return module;
+    module = torch::jit::load(path, device);
   } catch (const std::exception& error) {
     throw Error(fmt::format("--torchscript {}: {}", path, why_unreadable(path, error.what())));
   }
+  if (in_shards) in_shards->finish(trained(module));
+  module.train();
+  return module;
 }
 
 at::Tensor output_of(const c10::IValue& value) {
@@ -80,7 +94,8 @@ void require_one_input(size_t count) {
   if (count != 1) throw Error(fmt::format("a torch.nn.Sequential takes one input; --input-spec names {}", count));
 }
 
-ScriptModule::ScriptModule(const std::string& path, at::Device device) : module_(load_script(path, device)) {}
+ScriptModule::ScriptModule(const std::string& path, at::Device device, Comm* shard_among)
+    : module_(load_script(path, device, shard_among)) {}
 
 void ScriptModule::recompute(int64_t count) {
   take_layers("--activation-checkpointing");

@@ -17,8 +17,9 @@
 
 namespace dsat::trainer {
 
-// Loads a module in training mode. Its tensors lie on `device`, wherever it was exported.
-torch::jit::Module load_script(const std::string& path, at::Device device);
+// Loads a module in training mode. Its tensors lie on `device`, wherever it was exported. With `shard_among` each rank
+// keeps its part of the parameters as they are read (dsat/trainer/in_shards.h); on the CPU alone.
+torch::jit::Module load_script(const std::string& path, at::Device device, Comm* shard_among = nullptr);
 
 // The layers, with their names, of a module that was exported from a torch.nn.Sequential. Others are refused, in the
 // name of `who`, the option or feature that needs layers.
@@ -33,7 +34,7 @@ at::Tensor output_of(const c10::IValue& value);
 class ScriptModule {
  public:
   // Keeps all activations.
-  ScriptModule(const std::string& path, at::Device device);
+  ScriptModule(const std::string& path, at::Device device, Comm* shard_among = nullptr);
 
   // Makes backward compute the layers once more, in `count` segments; 0: the square root of the number of layers.
   void recompute(int64_t count);

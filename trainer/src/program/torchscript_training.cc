@@ -19,8 +19,9 @@ namespace {
 
 using ScriptEngine = Engine<ScriptModule>;
 
-std::shared_ptr<ScriptModule> module_of(const Options& options, const Settings& settings, const World& world) {
-  auto module = std::make_shared<ScriptModule>(options.torchscript, world.device());
+std::shared_ptr<ScriptModule> module_of(const Options& options, const Settings& settings, World& world) {
+  Comm* const shard_among = settings.stage == 3 ? &world.comm() : nullptr;
+  auto module = std::make_shared<ScriptModule>(options.torchscript, world.device(), shard_among);
   if (const int64_t interval = settings.pipeline.checkpoint_interval; interval > 0) {
     module->recompute_at_intervals(interval);
   } else if (options.activation_checkpointing) {

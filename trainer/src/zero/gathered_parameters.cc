@@ -19,6 +19,20 @@ std::vector<int64_t> sizes_of(const Layout& layout) {
   return sizes;
 }
 
+// What a reader by a pointer gets, by the parameter that lies there.
+std::vector<AbsentMemory::Part> absent_parts(const GroupSlot& group, size_t element_bytes, int rank) {
+  std::vector<AbsentMemory::Part> parts;
+  for (const ParameterSlot& slot : group.parameters) {
+    parts.push_back(
+        {static_cast<size_t>(slot.begin - group.begin + slot.size) * element_bytes,
+         fmt::format("parameter {} was read by a pointer (data_ptr()) while only its parts are there, as at "
+                     "stage 3 outside of operations: read it within engine->edit_parameters(), or use "
+                     "engine->full_state_dict() (rank {})",
+                     slot.spec.name, rank)});
+  }
+  return parts;
+}
+
 // A flat tensor whose storage has a size but no memory, until somebody sets its data pointer. Views of it are legal,
 // and only reading them is not.
 at::Tensor without_memory(int64_t size, const at::TensorOptions& options) {
@@ -48,20 +62,21 @@ GatheredParameters::GatheredParameters(const ZeroContext& c, std::vector<Tensors
 
 GatheredParameters::~GatheredParameters() = default;
 
-void GatheredParameters::bind() {
-  std::vector<c10::Storage> storages;
-  for (size_t id = 0; id < groups_.size(); ++id) {
-    const GroupSlot& layer = c_.layout.groups()[id];
-    const at::Tensor full = without_memory(layer.size, c_.options());
-    groups_[id].storage = full.storage();
-    storages.push_back(full.storage());
-    if (c_.device.is_cpu()) {
-      groups_[id].absent = std::make_unique<AbsentMemory>(layer, full.element_size(), c_.comm.rank());
-      point_nowhere(groups_[id]);
-    }
-    make_views(leaves_[id], layer, full, layer.begin);
+void GatheredParameters::bind(size_t id) {
+  const GroupSlot& layer = c_.layout.groups()[id];
+  const at::Tensor full = without_memory(layer.size, c_.options());
+  groups_[id].storage = full.storage();
+  if (c_.device.is_cpu()) {
+    groups_[id].absent = std::make_unique<AbsentMemory>(absent_parts(layer, full.element_size(), c_.comm.rank()));
+    point_nowhere(groups_[id]);
   }
-  // Last, because the views above are made by operations too.
+  make_views(leaves_[id], layer, full, layer.begin);
+}
+
+// Last, because the views are made by operations too.
+void GatheredParameters::all_bound() {
+  std::vector<c10::Storage> storages;
+  for (const GatheredGroup& group : groups_) storages.push_back(group.storage);
   watch_.emplace(*this, std::move(storages));
 }
 

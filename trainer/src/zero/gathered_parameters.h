@@ -38,7 +38,8 @@ class GatheredParameters : public Parameters, public StorageUseListener {
   ~GatheredParameters() override;
 
   at::Tensor shard() const override { return shard_; }
-  void bind() override;
+  void bind(size_t group) override;
+  void all_bound() override;
   void publish() override;
   void hold(size_t group) override;
   void take(size_t group) override;

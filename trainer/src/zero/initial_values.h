@@ -9,15 +9,13 @@
 
 #include <cstdint>
 
-#include "base/bfloat16.h"
 #include "base/random.h"
 #include "layout/layout.h"
 
 namespace dsat::trainer {
 
 // `shard`: partition.shard_size() elements, all zero; padding stays zero.
-template <typename T>
-void fill_initial(const Layout& layout, const Partition& partition, int rank, uint64_t seed, T* shard) {
+inline void fill_initial(const Layout& layout, const Partition& partition, int rank, uint64_t seed, float* shard) {
   for (const GroupSlot& layer : layout.groups()) {
     for (const ParameterSlot& slot : layer.parameters) {
       const RandomStream stream(seed, slot.spec.stream);
@@ -27,7 +25,7 @@ void fill_initial(const Layout& layout, const Partition& partition, int rank, ui
         for (int64_t i = 0; i < piece.size; ++i) {
           const float noise =
               slot.spec.bound == 0 ? 0 : slot.spec.bound * stream.uniform(first + static_cast<uint64_t>(i));
-          assign(shard[piece.shard_begin + i], slot.spec.offset + noise);
+          shard[piece.shard_begin + i] = slot.spec.offset + noise;
         }
       }
     }

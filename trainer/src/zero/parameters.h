@@ -24,8 +24,9 @@ class Parameters {
   const std::vector<Tensors>& groups() const { return leaves_; }
   // This rank's own elements, which its optimizer updates. Zero at first.
   virtual at::Tensor shard() const = 0;
-  // The tensors take the memory that is held here; before that they are as the model made them.
-  virtual void bind() = 0;
+  // The group's tensors take the memory that is held here; before that they are as the model made them.
+  virtual void bind(size_t group) = 0;
+  virtual void all_bound() {}
   // After the shard has changed: every rank gets the other ranks' new elements, as far as it holds them between steps.
   virtual void publish() = 0;
 

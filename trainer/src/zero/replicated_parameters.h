@@ -22,9 +22,7 @@ class ReplicatedParameters final : public Parameters {
   ReplicatedParameters(const ZeroContext& c, std::vector<Tensors> leaves)
       : Parameters(std::move(leaves)), c_(c), flat_(at::zeros({c.layout.size()}, c.options())) {}
 
-  void bind() override {
-    for (size_t i = 0; i < leaves_.size(); ++i) make_views(leaves_[i], c_.layout.groups()[i], flat_, 0);
-  }
+  void bind(size_t id) override { make_views(leaves_[id], c_.layout.groups()[id], flat_, 0); }
   at::Tensor shard() const override { return c_.settings.stage == 0 ? flat_ : part(c_.comm.rank()); }
   void publish() override {
     if (c_.settings.stage == 0) return;  // every rank has made the same update

@@ -34,8 +34,9 @@ ShardedOptimizer::ShardedOptimizer(const ZeroContext& context, at::Tensor parame
   if (s.is_16_bit() || s.offload_optimizer || is_elsewhere) {
     // 16-bit parameters need a master in fp32; offloaded states need it where they lie.
     master_ = new_state();
-    fill_master(master_);
   }
+  fill_master(master_);
+  publish_master();
   for (int i = 0; i < s.optimizer.num_states(); ++i) states_.push_back(new_state());
   if (s.offload_optimizer && s.stage == 1) host_gradient_ = host_zeros(size, c_.dtype, c_.device);
 }

@@ -34,7 +34,7 @@ using SquaredNorm = std::function<double(const at::Tensor& gradient)>;
 class ShardedOptimizer {
  public:
   // `parameters`: this rank's shard, updated in place, context.partition.shard_size() elements of context.dtype.
-  // `fill_master` writes the initial values into a zeroed fp32 array of as many; called for a master copy only.
+  // `fill_master` writes the initial values into a zeroed fp32 array of as many: the master copy, or `parameters`.
   // `squared_norm`: where the model goes beyond this group, as in a pipeline; else the group's shards are all there is.
   // `groups`: by ParameterSpec::update.
   ShardedOptimizer(const ZeroContext& context, at::Tensor parameters, std::vector<UpdateGroup> groups,

@@ -16,6 +16,7 @@
 #include "device/device_memory.h"
 #include "files/checkpoint_dir.h"
 #include "watch/heartbeat.h"
+#include "zero/cut_storage.h"
 #include "zero/gathered_parameters.h"
 #include "zero/initial_values.h"
 #include "zero/partitioned_gradients.h"
@@ -82,34 +83,37 @@ void broadcast_from_rank_0(Comm& comm, const at::Tensor& tensor) {
   if (!tensor.is_contiguous()) tensor.detach().copy_(values);
 }
 
-// This rank's elements: what the model's own tensors hold, or what their specification says. Padding stays zero.
-template <typename T>
-void fill_elements(const ModelParts& parts, const ZeroContext& c, T* shard) {
-  fill_initial(c.layout, c.partition, c.comm.rank(), c.seed, shard);
+// Whole on this rank, with rank 0's values.
+void unite(Comm& comm, const at::Tensor& tensor) {
+  if (tensor.has_storage() && is_cut(tensor.storage())) return make_whole(tensor.storage(), comm);
+  broadcast_from_rank_0(comm, tensor);
+}
+
+// This rank's elements, from zeros: what the model's own tensors hold, or what their specification says. Padding stays
+// zero. Group by group the tensors then take the engine's memory, so that the model and the engine's copy of it are
+// never both whole.
+void fill_and_bind(const ModelParts& parts, const ZeroContext& c, const at::Tensor& master, Parameters& parameters) {
+  if (master.is_cpu()) {
+    fill_initial(c.layout, c.partition, c.comm.rank(), c.seed, master.data_ptr<float>());
+  } else {
+    const at::Tensor values = at::zeros({master.numel()}, at::TensorOptions().dtype(at::kFloat));
+    fill_initial(c.layout, c.partition, c.comm.rank(), c.seed, values.data_ptr<float>());
+    master.copy_(values);
+  }
   for (size_t i = 0; i < parts.groups.size(); ++i) {
     for (size_t k = 0; k < parts.groups[i].size(); ++k) {
       if (!parts.groups[i][k].has_values) continue;
       const ParameterSlot& slot = c.layout.groups()[i].parameters[k];
-      const at::Tensor values = parts.groups[i][k].tensor.detach().to(at::kCPU, at::kFloat).contiguous();
+      unite(c.comm, parts.groups[i][k].tensor);
+      const at::Tensor values = parts.groups[i][k].tensor.detach().reshape({-1});
       for (const Piece& piece : c.partition.pieces(slot.begin, slot.size)) {
         if (piece.owner != c.comm.rank()) continue;
-        const float* const from = values.data_ptr<float>() + (piece.begin - slot.begin);
-        for (int64_t j = 0; j < piece.size; ++j) assign(shard[piece.shard_begin + j], from[j]);
+        master.narrow(0, piece.shard_begin, piece.size).copy_(values.narrow(0, piece.begin - slot.begin, piece.size));
       }
     }
+    parameters.bind(i);
   }
-}
-
-// `shard`: zeros on any device. Types without host loops, and those of a device, get their values through fp32 on the
-// host.
-void fill_shard(const ModelParts& parts, const ZeroContext& c, const at::Tensor& shard) {
-  if (shard.is_cpu() && shard.scalar_type() != at::kHalf) {
-    with_data(shard, [&](auto* data) { fill_elements(parts, c, data); });
-  } else {
-    const at::Tensor values = at::zeros({shard.numel()}, at::TensorOptions().dtype(at::kFloat));
-    fill_elements(parts, c, values.data_ptr<float>());
-    shard.copy_(values);
-  }
+  parameters.all_bound();
 }
 
 // Untrained tensors as a checkpoint keeps them: on the host, contiguous and, where they are real numbers, in fp32, so
@@ -155,22 +159,14 @@ ZeroEngine::ZeroEngine(const ModelParts& parts, const Settings& settings, Comm& 
       context_{settings_, layout_, partition_, *comm_, comm_thread_, device, dtype_of(settings), seed},
       parameters_(make_parameters(context_, leaves_of(parts))),
       edited_(layout_, parameters_->groups()) {
-  for (const auto& group : parts.groups) {
-    for (const ModelParameter& parameter : group) {
-      if (parameter.has_values) broadcast_from_rank_0(*comm_, parameter.tensor);
-    }
-  }
   for (const auto& [name, tensor] : parts.untrained) {
-    broadcast_from_rank_0(*comm_, tensor);
+    unite(*comm_, tensor);
     const at::ScalarType dtype = tensor.is_floating_point() ? context_.dtype : tensor.scalar_type();
     tensor.set_data(tensor.detach().to(context_.device, dtype));
   }
-  // The model's tensors still hold their values: bind() replaces their memory, so shard and master copy come before it.
-  fill_shard(parts, context_, parameters_->shard());
   optimizer_ = std::make_unique<ShardedOptimizer>(
       context_, parameters_->shard(), parts.update_groups,
-      [&](const at::Tensor& master) { fill_shard(parts, context_, master); }, std::move(squared_norm));
-  parameters_->bind();
+      [&](const at::Tensor& master) { fill_and_bind(parts, context_, master, *parameters_); }, std::move(squared_norm));
   parameters_->publish();
   untrained_ = parts.untrained;
   aliases_ = parts.aliases;
