@@ -71,10 +71,10 @@ class InstallTest(HostTest):
                                f"-DCMAKE_PREFIX_PATH={self.prefix}", "-DCMAKE_DISABLE_FIND_PACKAGE_Torch=ON"],
                               capture_output=True, text=True, timeout=300)
 
-    def tune(self, *options):
+    def tune(self, *options, below=()):
         host = self.installed("bin/dsat-host")
-        arguments = [host, *options, "--max-trials", "12", "--slots", "1", "-m", "throughput", "--output-dir", "run",
-                     "--", *SCRIPT, "--deepspeed_config", "ds_config.json"]
+        arguments = [*below, host, *options, "--max-trials", "12", "--slots", "1", "-m", "throughput", "--output-dir",
+                     "run", "--", *SCRIPT, "--deepspeed_config", "ds_config.json"]
         return run(arguments, cwd=self.dir)
 
     def test_programs_and_plugins_are_where_the_contract_says(self):
@@ -98,6 +98,14 @@ class InstallTest(HostTest):
             libraries = run(["ldd", file])
             for name in FORBIDDEN:
                 self.assertNotIn(name, libraries, file)
+
+    def test_a_read_only_installation_tunes(self):
+        apart = ["unshare", "--map-root-user", "--mount"]
+        if not shutil.which("unshare") or subprocess.run([*apart, "true"], capture_output=True).returncode != 0:
+            self.skipTest("no namespace of mounts can be made here")
+        mount = 'mount --bind "$0" "$0"; mount -o remount,bind,ro "$0"; touch "$0/new" && exit 1; exec "$@"'
+        self.tune("--searcher", "asha", below=[*apart, "sh", "-ec", mount, self.prefix])
+        self.assertTrue((self.dir / "run/best_ds_config.json").exists())
 
     def test_a_plugin_exports_its_entry_and_nothing_else(self):
         plugins = [*self.prefix.glob("lib*/**/dsat/plugins/*.so"), self.plugin("ladder"), self.plugin("climb")]
