@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
@@ -98,6 +99,18 @@ class Archives(unittest.TestCase):
                 self.assertIn(name, names)
             mode = wheel.getinfo("dsat-1.2.3.data/data/libexec/dsat/dsat-launch").external_attr >> 16
             self.assertEqual(mode & 0o777, 0o755)
+
+    @unittest.skipUnless(importlib.util.find_spec("pip"), "this Python has no pip")
+    def test_pip_refuses_it_on_another_processor_and_with_an_older_c_library(self):
+        wheel = shutil.copy(self.files[0][0], self.dir / f"dsat-1.2.3-{WHEEL.tag()}.whl")
+        for platform, is_taken in (("manylinux_2_34_x86_64", True), ("manylinux_2_31_x86_64", False),
+                                   ("manylinux_2_34_aarch64", False)):
+            done = subprocess.run([sys.executable, "-m", "pip", "install", "--no-index", "--only-binary=:all:",
+                                   "--platform", platform, "--target", self.dir / platform, wheel],
+                                  capture_output=True, text=True)
+            self.assertEqual(done.returncode == 0, is_taken, done.stderr)
+            if not is_taken:
+                self.assertIn("not a supported wheel on this platform", done.stderr)
 
     def test_the_tarball_runs_from_any_folder(self):
         with tarfile.open(self.files[0][1]) as archive:
