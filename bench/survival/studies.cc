@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <iostream>
-#include <map>
+#include <optional>
 #include <vector>
 
+#include "dsat/base/numbers.h"
 #include "dsat/base/split.h"
 #include "search/score.h"
 #include "search/strangers/strangers.h"
@@ -117,7 +118,22 @@ std::string row(const std::string& family, const std::vector<Tally>& tallies) {
                      fmt::join(within, ", "), fmt::join(memory, ", "), fmt::join(keys, ", "), fmt::join(early, ", "));
 }
 
+std::vector<int> budgets_of(const po::variables_map& given) {
+  constexpr int kLeast = 4, kMost = 100'000;  // the profile and a trial; bench_search's
+  std::vector<int> budgets;
+  for (const std::string& text : split(given["budgets"].as<std::string>(), ',')) {
+    const std::optional<int64_t> budget = dsat::parse_integer(text, kLeast, kMost);
+    if (!budget) throw dsat::Error(fmt::format("--budgets takes numbers from {} to {}: {}", kLeast, kMost, text));
+    budgets.push_back(static_cast<int>(*budget));
+  }
+  return budgets;
+}
+
 void run(const po::variables_map& given) {
+  for (const char* name : {"seeds", "first-seed", "family-seed"}) {
+    if (given[name].as<int>() < 1) throw dsat::Error(fmt::format("--{} must be at least 1", name));
+  }
+  const std::vector<int> budgets = budgets_of(given);
   std::vector<Judged> surfaces = surfaces_of(given);
   std::cout << "| family | regret % | worst surface | within 1 % | out of memory % | keys | early ends |\n"
                "|---|---|---|---|---|---|---|\n";
@@ -127,10 +143,10 @@ void run(const po::variables_map& given) {
       if (peaks != "reported" && peaks != "silent")
         throw dsat::Error("--peaks takes reported, silent or both, by a comma");
       std::vector<Tally> tallies;
-      for (const std::string& budget : split(given["budgets"].as<std::string>(), ',')) {
+      for (const int budget : budgets) {
         WholeStudySetting setting;
         setting.searcher = given["searcher"].as<std::string>();
-        setting.max_trials = std::stoi(budget);
+        setting.max_trials = budget;
         tallies.emplace_back();
         for (size_t i = begin; i < end; ++i) {
           surfaces[i].surface.reports_peak = peaks == "reported";
