@@ -31,7 +31,8 @@ double jittered(double peak_bytes, int steps, Draw& run) {
 
 double fragmented(double peak_bytes, int steps, Draw& job) {
   constexpr double kMostInThousand = 0.02;
-  const double way = std::log(std::max(static_cast<double>(steps) / kTrialSteps, 1.0)) / std::log(kThousand / kTrialSteps);
+  const double way =
+      std::log(std::max(static_cast<double>(steps) / kTrialSteps, 1.0)) / std::log(kThousand / kTrialSteps);
   return peak_bytes * (1 + job.uniform(0, kMostInThousand) * way);
 }
 
