@@ -1,11 +1,12 @@
 """Weights of a training in Python and the other way round, and trainings on data of one's own."""
 import json
+import os
 import subprocess
 import tempfile
 import unittest
 
 from forked_trials import run_dsat_trial
-from support import FIXTURES, HostTest
+from support import BUILD, FIXTURES, HostTest
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's python3-torch belongs to
 
@@ -87,6 +88,47 @@ class Weights(HostTest):
         self.assertEqual(result.returncode, 2)
         self.assertIn("rank_00001.ckpt is damaged", result.stderr)
         self.assertEqual((self.dir / "out.pt").read_text(), "old")
+
+    def test_an_export_without_room_or_to_a_read_only_folder_loses_nothing(self):
+        self.train(3)
+        there = self.dir / "there"
+        there.mkdir()
+        (there / "out.pt").write_text("old")
+        checkpoint = sorted((path, path.read_bytes()) for path in self.dir.glob("ckpt/*/*"))
+        alone = ["unshare", *([] if os.geteuid() == 0 else ["--map-root-user"]), "--mount", "sh", "-c"]
+        full = (f"mount -t tmpfs -o size=4k none {there} && printf old > {there}/out.pt",
+                f"test $(cat {there}/out.pt) = old && test $(ls {there} | wc -l) = 1",
+                r"it takes \d+ bytes, and 0 are free there")
+        # As on a disk that is full before the file is whole, although there was room when it was begun.
+        limited = ("trap '' XFSZ && ulimit -f 1", f"test $(ls {there} | wc -l) = 1", "File too large")
+        read_only = (f"mount --bind {there} {there} && mount -o remount,bind,ro {there}", "true",
+                     "Read-only file system")
+        for mount, kept, text in (full, limited, read_only):
+            if subprocess.run([*alone, mount], capture_output=True).returncode != 0:
+                self.skipTest("nothing can be mounted here")
+            for name in ("out.pt", "out.safetensors"):
+                with self.subTest(text, name=name):
+                    export = f"{BUILD}/dsat-trial export ckpt {there}/{name}; status=$?"
+                    result = subprocess.run([*alone, f"{mount} && {{ {export}; {kept} && exit $status; }}"],
+                                            cwd=self.dir, capture_output=True, text=True, timeout=120)
+                    self.assertEqual(result.returncode, 1, result.stderr)
+                    self.assertRegex(result.stderr, rf"\Adsat-trial: cannot write {there}/{name}: {text}\n\Z")
+        self.assertEqual((there / "out.pt").read_text(), "old")
+        self.assertEqual(sorted((path, path.read_bytes()) for path in self.dir.glob("ckpt/*/*")), checkpoint)
+
+    def test_more_threads_than_cores_train_the_same(self):
+        losses = {}
+        for threads in ("1", "999"):
+            tuning = {"enabled": True, "start_profile_step": 0, "end_profile_step": 2, "metric_path": "metrics.json"}
+            (self.dir / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "autotuning": tuning,
+                                                          "zero_optimization": {"stage": 3}}))
+            environment = {**os.environ, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
+            result = subprocess.run([BUILD / "dsat-trial", "--model", "mlp", "--layers", "2", "--hidden", "64",
+                                     "--ranks", "6", "--deepspeed_config", "ds.json"], cwd=self.dir,
+                                    env=environment, capture_output=True, text=True, timeout=240)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            losses[threads] = json.loads((self.dir / "metrics.json").read_text())["losses"]
+        self.assertEqual(losses["999"], losses["1"])
 
     def test_data_that_do_not_fit_are_named(self):
         for options, data, text in ((["--loss", "mean"], "state.pt", "all need the same number of samples first"),
