@@ -42,6 +42,8 @@ TEST(SetupTest, AnEngineThatGoesByLayersHasDefaultsOfItsOwn) {
   };
   const cost::Setup setup = by_layer(R"({"stage": 3})");
   EXPECT_EQ(setup.prefetch_bucket_elements, 0);
+  EXPECT_EQ(setup.reduce_bucket_elements, 0) << "one layer";
+  EXPECT_EQ(by_layer(R"({"stage": 1})").reduce_bucket_elements, 5e8);
   EXPECT_EQ(setup.max_reuse_distance_elements, 0);
   EXPECT_EQ(setup.persistence_threshold_elements, 0);
   EXPECT_EQ(by_layer(R"({"stage": 3, "stage3_param_persistence_threshold": 10})").persistence_threshold_elements, 10);
