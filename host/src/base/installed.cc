@@ -2,9 +2,13 @@
 #include "base/installed.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <system_error>
+
+#include "dsat/error.h"
 
 #ifndef DSAT_PLUGIN_DIR
 #define DSAT_PLUGIN_DIR "/usr/local/lib/dsat/plugins"
@@ -52,6 +56,17 @@ void add(std::vector<fs::path>& places, const fs::path& place) {
   places.push_back(place);
 }
 
+// The paths that a helper program may have, the nearest first.
+std::vector<fs::path> places_of_helper(const std::string& program) {
+  std::vector<fs::path> places;
+  for (const fs::path& folder : own_folders()) {
+    add(places, folder / program);
+    add(places, (folder / DSAT_LIBEXEC_DIR_FROM_BIN / program).lexically_normal());
+  }
+  add(places, fs::path(DSAT_LIBEXEC_DIR) / program);
+  return places;
+}
+
 }  // namespace
 
 std::vector<fs::path> bundled_plugin_folders() {
@@ -64,22 +79,17 @@ std::vector<fs::path> bundled_plugin_folders() {
   return folders;
 }
 
-std::vector<fs::path> places_of_helper(const std::string& program) {
-  std::vector<fs::path> places;
-  for (const fs::path& folder : own_folders()) {
-    add(places, folder / program);
-    add(places, (folder / DSAT_LIBEXEC_DIR_FROM_BIN / program).lexically_normal());
+fs::path find_helper(const std::string& program, const fs::path& given, const std::string& advice) {
+  const std::vector<fs::path> places = given.empty() ? places_of_helper(program) : std::vector{fs::absolute(given)};
+  for (const fs::path& place : places) {
+    std::error_code error;
+    if (!fs::exists(place, error)) continue;
+    if (access(place.c_str(), X_OK) == 0) return place;
+    throw Error(fmt::format("{} may not be run: its mode or its file system forbids it", place.string()));
   }
-  add(places, fs::path(DSAT_LIBEXEC_DIR) / program);
-  return places;
-}
-
-std::optional<fs::path> find_helper(const std::string& program) {
-  std::error_code error;
-  for (const fs::path& place : places_of_helper(program)) {
-    if (fs::exists(place, error)) return place;
-  }
-  return std::nullopt;
+  if (!given.empty()) throw Error(fmt::format("{}: no such file", given.string()));
+  throw Error(fmt::format("no {}: it is neither in {} nor at {}; install dsat, {}", program,
+                          places.front().parent_path().string(), places.back().string(), advice));
 }
 
 }  // namespace dsat::host

@@ -1,12 +1,11 @@
 // Where dsat's own files lie, as seen from the program or the shared library that holds this code: beside it, as they
 // are built, or below the same prefix, as they are installed; else where they were installed first.
 //
-// Threading: pure functions. Errors: none.
+// Threading: pure functions.
 #ifndef DSAT_HOST_BASE_INSTALLED_H_
 #define DSAT_HOST_BASE_INSTALLED_H_
 
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +14,10 @@ namespace dsat::host {
 // The folders that may hold dsat's plugins, the nearest first.
 std::vector<std::filesystem::path> bundled_plugin_folders();
 
-// The paths that a helper program such as dsat-launch may have, the nearest first.
-std::vector<std::filesystem::path> places_of_helper(const std::string& program);
-
-// The first of them that is there.
-std::optional<std::filesystem::path> find_helper(const std::string& program);
+// A helper program such as dsat-launch: `given`, or the nearest of its own if `given` is empty. Throws Error, which
+// ends with `advice`, if there is none, and Error if it may not be run.
+std::filesystem::path find_helper(const std::string& program, const std::filesystem::path& given,
+                                  const std::string& advice);
 
 }  // namespace dsat::host
 

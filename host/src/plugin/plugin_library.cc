@@ -48,7 +48,10 @@ std::shared_ptr<boost::dll::shared_library> open(const fs::path& file) {
     if (text.find("undefined symbol") != std::string::npos) {
       throw bad_plugin(file, text + "; link the plugin with -Wl,-z,defs to find what is missing");
     }
-    if (text.find("ELF") != std::string::npos || text.find("file too short") != std::string::npos) {
+    // The loader passes over a library of another processor as if it were not there.
+    std::error_code ignored;
+    const bool is_passed_over = text.find("No such file") != std::string::npos && fs::exists(file, ignored);
+    if (is_passed_over || text.find("ELF") != std::string::npos || text.find("file too short") != std::string::npos) {
       throw bad_plugin(file,
                        fmt::format("not a shared library of this machine ({}); give the path of a lib*.so", text));
     }

@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "base/guarded.h"
@@ -66,17 +65,9 @@ std::string text_of(const ExitStatus& end) {
 }  // namespace
 
 fs::path find_plugin_host(const fs::path& given) {
-  std::error_code error;
-  if (!given.empty()) {
-    if (fs::exists(given, error)) return fs::absolute(given);
-    throw Error(fmt::format("{}: no such file", given.string()));
-  }
-  if (auto found = find_helper(kProgram)) return *std::move(found);
-  const std::vector<fs::path> places = places_of_helper(kProgram);
-  throw Error(
-      fmt::format("no {}: it is neither in {} nor at {}; install dsat, name the file (plugin_host of the library's "
-                  "options), or run the plugin in this process (--isolation none)",
-                  kProgram, places.front().parent_path().string(), places.back().string()));
+  return find_helper(kProgram, given,
+                     "name the file (plugin_host of the library's options), or run the plugin in this process "
+                     "(--isolation none)");
 }
 
 PluginProcess::PluginProcess(const PluginProcesses& settings, const fs::path& file, Printed printed)

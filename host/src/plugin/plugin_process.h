@@ -73,7 +73,8 @@ class PluginProcess {
   std::chrono::steady_clock::time_point deadline_;
 };
 
-// Finds dsat-plugin-host: `given`, beside this program, or where it was installed. Throws Error: there is none.
+// Finds dsat-plugin-host: `given`, beside this program, or where it was installed. Throws Error: there is none, or it
+// may not run.
 std::filesystem::path find_plugin_host(const std::filesystem::path& given);
 
 }  // namespace dsat::host

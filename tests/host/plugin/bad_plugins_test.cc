@@ -80,7 +80,10 @@ TEST_F(BadPluginsTest, WhatIsNoLibraryIsReported) {
   EXPECT_THAT(why_not(dir() / "libtext.so"), HasSubstr("not a shared"));
   write_text(dir() / "libempty.so", "");
   EXPECT_THAT(why_not(dir() / "libempty.so"), HasSubstr("not a shared"));
-  const std::string whole = read_text(fixture_plugin("walker"));
+  std::string whole = read_text(fixture_plugin("walker"));
+  whole[18] ^= 1;  // the processor in its ELF header
+  write_text(dir() / "libforeign.so", whole);
+  EXPECT_THAT(why_not(dir() / "libforeign.so"), HasSubstr("not a shared library of this machine"));
   write_text(dir() / "libtorn.so", whole.substr(0, 400));
   why_not(dir() / "libtorn.so");
 }

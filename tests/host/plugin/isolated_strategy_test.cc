@@ -250,6 +250,9 @@ TEST_F(IsolatedStrategyTest, WithoutTheProgramTheMessageSaysWhatToDo) {
   const auto found = describe_plugin(fixture_plugin("scripted"), apart_);
   ASSERT_FALSE(found.ok());
   EXPECT_THAT(found.status().message(), HasSubstr("no such file"));
+  write_text(apart_.plugin_host = dir() / "dsat-plugin-host", "without the right to run");
+  EXPECT_THAT(describe_plugin(fixture_plugin("scripted"), apart_).status().message(),
+              AllOf(HasSubstr(apart_.plugin_host.string()), HasSubstr("may not be run")));
 }
 
 TEST_F(IsolatedStrategyTest, APluginBuiltWithTheFirstHeaderLoads) { EXPECT_EQ(plugin("first_header").abi_minor, 0u); }

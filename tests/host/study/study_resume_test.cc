@@ -166,5 +166,12 @@ TEST_F(StudyResumeTest, AnotherPluginUnderTheSameNameIsRefused) {
   EXPECT_THAT(why_not(dir() / "run"), HasSubstr("no such file"));
 }
 
+TEST_F(StudyResumeTest, ALauncherThatMayNotBeRunIsRefusedBeforeAnythingIsWritten) {
+  StudyOptions given = scripted(Json::object());
+  write_text(given.launcher = dir() / "dsat-launch", "without the right to run");
+  EXPECT_THAT(Study::create(given).status().message(), HasSubstr("dsat-launch may not be run"));
+  EXPECT_FALSE(fs::exists(given.output_dir));
+}
+
 }  // namespace
 }  // namespace dsat::host

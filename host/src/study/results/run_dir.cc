@@ -52,18 +52,7 @@ std::optional<RunLock> try_claim(const fs::path& dir, Trust trust) {
 
 }  // namespace
 
-fs::path find_launcher(const fs::path& given) {
-  std::error_code error;
-  if (!given.empty()) {
-    if (fs::exists(given, error)) return fs::absolute(given);
-    throw Error(fmt::format("trial launcher {}: no such file", given.string()));
-  }
-  if (auto found = find_helper("dsat-launch")) return *std::move(found);
-  const std::vector<fs::path> places = places_of_helper("dsat-launch");
-  throw Error(
-      fmt::format("no trial launcher: dsat-launch is neither at {} nor at {}; install dsat or name it in the options",
-                  places.front().string(), places.back().string()));
-}
+fs::path find_launcher(const fs::path& given) { return find_helper("dsat-launch", given, "or name it in the options"); }
 
 RunLock claim_run_dir(Plan& plan, bool is_chosen, Trust trust) {
   if (!is_chosen) {
