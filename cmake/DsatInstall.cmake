@@ -97,6 +97,7 @@ if(TARGET dsat-launch)
                 ${PROJECT_SOURCE_DIR}/host/probe/dsat_pipeline.py
                 ${PROJECT_SOURCE_DIR}/host/probe/dsat_step_probe.py
     DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat/probe)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/sim/ DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/dsat/simulations)
 endif()
 
 # For training scripts: PYTHONPATH=<prefix>/share/dsat/python; the scripts that use it lie beside it.

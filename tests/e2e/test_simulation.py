@@ -30,12 +30,12 @@ class Simulated(HostTest):
 
 
 class Simulation(Simulated):
-    def test_every_shipped_scenario_is_searched(self):
+    def test_every_shipped_scenario_is_searched_by_its_name(self):
         files = sorted(SCENARIOS.glob("*.json"))
         self.assertGreater(len(files), 5)
         for file in files:
             with self.subTest(file.name):
-                result = self.simulate("--json", "-mt", 20, "-z", 0, 1, 2, 3, "--output-dir", file.stem, file=file)
+                result = self.simulate("--json", "-mt", 20, "-z", 0, 1, 2, 3, "--output-dir", file.stem, file=file.stem)
                 self.assert_ok(result)
                 found = json.loads(result.stdout)
                 self.assertEqual(found["status"], "completed")

@@ -97,7 +97,7 @@ void add_placement_options(OptionSet& set, Option runner) {
                  setting_option("include").absent_as(""), setting_option("exclude").absent_as(""),
                  setting_option("device-memory"), std::move(runner), setting_option("runner-command"),
                  Option::text("sim", "FILE",
-                              "for --runner sim: a cluster (JSON) or recorded trials (CSV); no COMMAND is needed")});
+                              "for --runner sim: a cluster (JSON, shipped name) or trials (CSV); needs no COMMAND")});
 }
 
 void add_slurm_options(OptionSet& set) {

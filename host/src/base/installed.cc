@@ -56,7 +56,7 @@ void add(std::vector<fs::path>& places, const fs::path& place) {
   places.push_back(place);
 }
 
-// The paths that a helper program may have, the nearest first.
+// The paths that a file beside the helper programs may have, the nearest first.
 std::vector<fs::path> places_of_helper(const std::string& program) {
   std::vector<fs::path> places;
   for (const fs::path& folder : own_folders()) {
@@ -90,6 +90,14 @@ fs::path find_helper(const std::string& program, const fs::path& given, const st
   if (!given.empty()) throw Error(fmt::format("{}: no such file", given.string()));
   throw Error(fmt::format("no {}: it is neither in {} nor at {}; install dsat, {}", program,
                           places.front().parent_path().string(), places.back().string(), advice));
+}
+
+fs::path find_bundled_simulation(const std::string& name) {
+  for (const fs::path& place : places_of_helper("simulations/" + name + ".json")) {
+    std::error_code error;
+    if (fs::exists(place, error)) return place;
+  }
+  return {};
 }
 
 }  // namespace dsat::host

@@ -19,6 +19,9 @@ std::vector<std::filesystem::path> bundled_plugin_folders();
 std::filesystem::path find_helper(const std::string& program, const std::filesystem::path& given,
                                   const std::string& advice);
 
+// A simulated cluster that comes with dsat, by the name of its file without .json. Empty: there is none of that name.
+std::filesystem::path find_bundled_simulation(const std::string& name);
+
 }  // namespace dsat::host
 
 #endif  // DSAT_HOST_BASE_INSTALLED_H_

@@ -1,9 +1,11 @@
 // A Simulation keeps its source text, so that a resumed study can make it again.
 #include "sim/load_simulation.h"
 
+#include <system_error>
 #include <utility>
 
 #include "base/guarded.h"
+#include "base/installed.h"
 #include "dsat/base/files.h"
 #include "dsat/config/json.h"
 #include "sim/cluster.h"
@@ -39,7 +41,16 @@ Simulation make_trace(const std::string& csv, const std::string& file) {
   return simulation;
 }
 
-Simulation load(const std::filesystem::path& file) {
+// The file itself, or the cluster of that name which comes with dsat.
+std::filesystem::path file_or_bundled(const std::filesystem::path& file) {
+  std::error_code error;
+  if (file.has_parent_path() || std::filesystem::exists(file, error)) return file;
+  const std::filesystem::path bundled = find_bundled_simulation(file.string());
+  return bundled.empty() ? file : bundled;
+}
+
+Simulation load(const std::filesystem::path& given) {
+  const std::filesystem::path file = file_or_bundled(given);
   if (file.extension() != ".csv") return make_cluster(config::load_input(file), file.string());
   const FileText text = try_read_input(file);
   if (!text.ok()) throw Error(file.string() + ": cannot be read");

@@ -80,7 +80,8 @@ Result<Simulation> simulate_trace(const std::string& csv, const std::string& fil
 struct StudyRecord;
 std::string trace_of(const StudyRecord& study);
 
-// Loads a file: recorded trials if its name ends in .csv, else a scenario.
+// Loads a file: recorded trials if its name ends in .csv, else a scenario. Where no file has the name, it may be that
+// of a scenario which comes with dsat: "8-gpus-a100-gpt2-xl".
 Result<Simulation> load_simulation(const std::filesystem::path& file);
 
 }  // namespace dsat::host
