@@ -28,6 +28,7 @@ class ServeTest(HostTest):
         url = re.search(r"http://\S+", line)
         self.assertTrue(url, line)
         self.at = urllib.parse.urlsplit(url.group())
+        self.wait_for(lambda: self.get()[0] != 503)  # a busy machine answers before it has read the studies
         return process
 
     def get(self, name="", method="GET", path=None, body=None, **headers):
