@@ -21,6 +21,7 @@ def run(main, world_size):
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", str(_free_port()))
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    os.environ.setdefault("USE_LIBUV", "0")  # Debian 13's torch has none
     ranks = []
     for rank in range(world_size):
         pid = os.fork()
