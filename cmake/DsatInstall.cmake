@@ -106,6 +106,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/sdk/python/dsat ${PROJECT_SOURCE_DIR}/sd
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/scripts DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat/examples
         PATTERN __pycache__ EXCLUDE PATTERN dsat-results EXCLUDE)
 
+# Editors check space files by it.
+install(FILES ${PROJECT_SOURCE_DIR}/sdk/config/space.schema.json DESTINATION ${CMAKE_INSTALL_DATADIR}/dsat)
+
 # A static library's private dependencies are its user's to link: the package looks up those that dsat::host has.
 set(DSAT_HOST_DEPENDENCIES "")
 if(TARGET dsat::host)

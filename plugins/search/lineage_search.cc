@@ -222,10 +222,13 @@ size_t LineageSearch::add_lineage(Configuration configuration) {
   return lineages_.size() - 1;
 }
 
-// Values that clash only together, such as devices and pipeline stages, cannot be read. The host refuses them.
+// Values that clash only together, such as devices and pipeline stages, cannot be read, or break the space's
+// conditions. The host refuses them.
 bool LineageSearch::may_fit(const Configuration& configuration) const {
   try {
-    return !history_->hopeless(history_->setup(history_->merged(overrides(configuration, 0))));
+    const Json config = history_->merged(overrides(configuration, 0));
+    if (config::broken_condition(space_.conditions, config, study().limits.slots_per_trial, false)) return false;
+    return !history_->hopeless(history_->setup(config));
   } catch (const Error&) {
     return false;
   }

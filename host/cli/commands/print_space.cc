@@ -28,6 +28,7 @@ int print_space(const host::StudyOptions& options, Console& console) {
     console.line(one_line(fmt::format("{}: {}", axis.key, values_of(axis))));
     std::string about = fmt::format("    stages {}; {}", fmt::join(axis.stages, " "), axis.origin);
     if (!axis.effect.empty()) about += "; " + axis.effect;
+    for (const std::string& condition : axis.conditions) about += "; " + condition;
     if (!axis.readers.empty()) about += "; read by " + axis.readers;
     console.line(one_line(about));
   }

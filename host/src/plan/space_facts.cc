@@ -109,6 +109,9 @@ SpaceFacts facts_of(const Plan& plan) {
     take_note(axis);
     const std::string use = use_in_command(axis.key, plan);
     if (axis.effect.empty() && !use.empty()) axis.effect = use;
+    for (const config::Condition& condition : plan.space.conditions) {
+      if (condition.axis == axis.key) axis.conditions.push_back(describe(condition));
+    }
   }
   return facts;
 }
@@ -128,7 +131,8 @@ Json to_json(const SpaceFacts& facts) {
                     {"stages", axis.stages},
                     {"origin", axis.origin},
                     {"effect", text(axis.effect)},
-                    {"readers", text(axis.readers)}});
+                    {"readers", text(axis.readers)},
+                    {"conditions", axis.conditions}});
   }
   return {{"axes", std::move(axes)}, {"notices", facts.notices}};
 }

@@ -104,6 +104,7 @@ ModelSpace::ModelSpace(const Study& study)
       micro_batches_(space_),
       base_config_(study.base_config),
       data_parallel_size_(std::max<int64_t>(1, study.limits.data_parallel_size)),
+      world_size_(study.limits.slots_per_trial),
       size_(size_of(study)),
       axes_(axes_of(space_)) {
   if (!space_.micro_batch_divides) {
@@ -197,6 +198,7 @@ const Arm* ModelSpace::arm(const Configuration& configuration) {
     config::overwrite(config, config::overrides(*space_.stage(configuration.stage), configuration.choice, 1));
     slot = std::make_unique<Arm>(read(configuration.stage, config));
     slot->in_space = true;
+    if (config::broken_condition(space_.conditions, config, world_size_, false)) slot->is_refused = true;
     slot->choice = configuration.choice;
   }
   return slot.get();

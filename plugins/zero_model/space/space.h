@@ -106,7 +106,7 @@ class ModelSpace {
   config::Space space_;
   search::MicroBatches micro_batches_;
   Json base_config_;
-  int64_t data_parallel_size_;
+  int64_t data_parallel_size_, world_size_;
   std::optional<double> global_batch_;
   std::optional<double> max_train_batch_size_;
   cost::ModelSize size_;

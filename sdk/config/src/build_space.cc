@@ -4,15 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 
+#include "default_axes.h"
 #include "dsat/base/affix.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/space.h"
 #include "dsat/config/world.h"
+#include "settle_conditions.h"
 #include "space_entries.h"
 #include "values.h"
 #include "zero_values.h"
@@ -20,54 +21,9 @@
 namespace dsat::config {
 namespace {
 
-constexpr std::array<int64_t, 8> kBucketSizes = {1'000'000,   5'000'000,   10'000'000,    50'000'000,
-                                                 100'000'000, 500'000'000, 1'000'000'000, 5'000'000'000};
-
-constexpr const char* kContiguousKey = "zero_optimization.contiguous_gradients";
-
-// A stage also has the axes of every lower one. Only keys that DeepSpeed reads are tuned: allgather_bucket_size has
-// no effect from 0.12.4 on, and allgather_partitions never had one (docs/real-deepspeed.md).
-std::vector<Axis> default_axes(int stage) {
-  const std::vector<Json> buckets(kBucketSizes.begin(), kBucketSizes.end());
-  const std::vector<Json> flags = {true, false};
-  std::vector<Axis> axes;
-  if (stage >= 1) {
-    axes.push_back({"zero_optimization.reduce_bucket_size", buckets});
-  }
-  if (stage >= 2) {
-    axes.push_back({"zero_optimization.overlap_comm", flags});
-    axes.push_back({"zero_optimization.reduce_scatter", flags});
-    axes.push_back({kContiguousKey, flags});
-  }
-  if (stage >= 3) {
-    axes.push_back({"zero_optimization.stage3_prefetch_bucket_size", {5'000'000, 50'000'000, 500'000'000}});
-    axes.push_back({"zero_optimization.stage3_param_persistence_threshold", {100'000, 1'000'000}});
-    axes.push_back({"zero_optimization.stage3_max_reuse_distance", {100'000'000, 1'000'000'000}});
-    axes.push_back({"zero_optimization.sub_group_size", {100'000'000, 1'000'000'000}});
-  }
-  return axes;
-}
-
 // On processors one of two values is wrong at ZeRO 1 and 2, so this key is no axis there.
 bool is_fixed(const Axis& axis, int stage, const RuleOptions& rules) {
   return rules.on_processors && (stage == 1 || stage == 2) && axis.key == kContiguousKey;
-}
-
-// Does the key belong to the offload rules? Such keys are axes at every stage, so that an allowed value replaces a
-// forbidden one of the base configuration.
-bool switches_offload(const std::string& key) {
-  return ends_with(key, "offload_param.device") || ends_with(key, "offload_optimizer.device") ||
-         starts_with(key, "zero_optimization.cpu_offload");
-}
-
-// The lowest stage at which DeepSpeed reads a key. At a lower stage its axis would measure noise.
-int lowest_stage(const std::string& key) {
-  if (!starts_with(key, "zero_optimization.") || switches_offload(key)) return 0;
-  const bool stage_3_only =
-      starts_with(key, "zero_optimization.stage3_") || starts_with(key, "zero_optimization.offload_param.") ||
-      starts_with(key, "zero_optimization.mics_") || starts_with(key, "zero_optimization.zero_") ||
-      key == "zero_optimization.offload_optimizer.ratio" || key == "zero_optimization.sub_group_size";
-  return stage_3_only ? 3 : 1;
 }
 
 bool applies(const SpaceEntry& entry, int stage) {
@@ -202,6 +158,7 @@ class Builder {
     take_world();
     check_partitions();
     fix_contiguous_gradients();
+    settle_all_conditions();
     add_stages();
     const bool stage_listed = std::any_of(user.begin(), user.end(), [](const auto& e) { return e.key == kStageKey; });
     if (every_stage || (stage_listed && space().stage(zero_stage(base_)) == nullptr)) {
@@ -296,6 +253,53 @@ class Builder {
         set(probe, kStageKey, 3);
         set(probe, entry.key, value);
         if (const auto broken = broken_rule(probe, request_.rules)) throw Error(entry.origin + ": " + *broken);
+      }
+    }
+  }
+
+  // All values that trials may have of a key; nullopt: unknown.
+  std::optional<std::vector<Json>> possible_values(const std::string& key) const {
+    if (key == kStageKey) return std::vector<Json>(stages_.begin(), stages_.end());
+    if (key == kMicroBatchKey || (key == kAccumulationKey && request_.global_batch)) return std::nullopt;
+    if (key == kWorldSizeWord) return world_sizes();
+    std::vector<Json> values;
+    const Json* own = find(base_, key);
+    if (own != nullptr && *own == "auto") return std::nullopt;
+    if (own != nullptr && !own->is_structured()) values.push_back(*own);
+    const auto add = [&, &key = key](const std::string& other, const std::vector<Json>& some) {
+      if (other == key) values.insert(values.end(), some.begin(), some.end());
+    };
+    for (const SpaceEntry& entry : entries_) add(entry.key, entry.values);
+    for (const Axis& axis : default_axes(request_.default_axes ? 3 : 0)) add(axis.key, axis.values);
+    if (values.empty() && key == kAccumulationKey) values.emplace_back(1);
+    return values;
+  }
+
+  std::optional<std::vector<Json>> world_sizes() const {
+    std::vector<Json> sizes;
+    for (const int gpus : request_.num_gpus) {
+      for (const int nodes : request_.num_nodes) sizes.emplace_back(int64_t{gpus} * nodes);
+    }
+    if (sizes.empty() && !request_.rules.world_size) return std::nullopt;
+    return sizes.empty() ? std::vector<Json>{*request_.rules.world_size} : sizes;
+  }
+
+  void settle_all_conditions() {
+    const PossibleValues possible = [this](const std::string& key) { return possible_values(key); };
+    for (SpaceEntry& entry : entries_) {
+      if (entry.conditions.empty()) continue;
+      if (!entry.stages) {
+        entry.stages.emplace();
+        for (const int stage : {0, 1, 2, 3}) {
+          if (stage >= lowest_stage(entry.key)) entry.stages->push_back(stage);
+        }
+      }
+      const Json* own = find(base_, entry.key);
+      const auto is_own = [&](const Json& value) { return own != nullptr && same_value(*own, value); };
+      const bool is_usual = std::any_of(entry.values.begin(), entry.values.end(), is_own);
+      const Json usual = is_usual ? *own : entry.values.front();
+      for (Condition& open : settle_conditions(entry, usual, possible, result_.notices)) {
+        space().conditions.push_back(std::move(open));
       }
     }
   }
@@ -448,8 +452,6 @@ class Builder {
 };
 
 }  // namespace
-
-std::vector<int64_t> usual_bucket_sizes() { return {kBucketSizes.begin(), kBucketSizes.end()}; }
 
 SpaceResult build_space(const SpaceRequest& request) { return Builder(request).build(); }
 

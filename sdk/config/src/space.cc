@@ -53,10 +53,12 @@ Json to_json(const Space& space) {
     for (const Axis& axis : stage.axes) axes.push_back(Json{{"key", axis.key}, {"values", Json(axis.values)}});
     stages.push_back(Json{{"stage", stage.stage}, {"axes", std::move(axes)}});
   }
-  return Json{{"min_micro_batch", space.min_micro_batch},
-              {"max_micro_batch", optional_to_json(space.max_micro_batch)},
-              {"micro_batch_divides", optional_to_json(space.micro_batch_divides)},
-              {"stages", std::move(stages)}};
+  Json json{{"min_micro_batch", space.min_micro_batch},
+            {"max_micro_batch", optional_to_json(space.max_micro_batch)},
+            {"micro_batch_divides", optional_to_json(space.micro_batch_divides)},
+            {"stages", std::move(stages)}};
+  for (const Condition& condition : space.conditions) json["conditions"].push_back(to_json(condition));
+  return json;
 }
 
 Space space_from_json(const Json& json) {
@@ -66,6 +68,8 @@ Space space_from_json(const Json& json) {
     space.max_micro_batch = optional_from_json(json, "max_micro_batch");
     space.micro_batch_divides = optional_from_json(json, "micro_batch_divides");
     for (const Json& stage : json.at("stages")) space.stages.push_back(stage_from_json(stage));
+    for (const Json& one : json.value("conditions", Json::array()))
+      space.conditions.push_back(condition_from_json(one));
     return space;
   } catch (const Json::exception& error) {
     throw Error(std::string("the space is not what to_json() writes: ") + error.what());

@@ -158,6 +158,20 @@ std::vector<int> checked_stages(const std::string& key, const Json& list, const 
   return stages;
 }
 
+// {"if": "mode == full"} or a list of such texts, and {"divides": 8}.
+void read_conditions(const std::string& name, const Json& value, SpaceEntry& entry) try {
+  if (name == "divides") return entry.conditions.push_back(parse_divides(entry.key, value));
+  const Json texts = value.is_array() ? value : Json::array({value});
+  const auto is_text = [](const Json& text) { return text.is_string(); };
+  if (texts.empty() || !std::all_of(texts.begin(), texts.end(), is_text)) {
+    throw Error(entry.key + ": \"if\" is " + shown(value) +
+                "; it must be a text such as \"stage == 3\", or a list of them");
+  }
+  for (const Json& text : texts) entry.conditions.push_back(parse_if(entry.key, text.get<std::string>()));
+} catch (const Error& error) {
+  refuse(entry.origin, error.what());
+}
+
 SpaceEntry read_file_entry(const std::string& written, const Json& body, const std::string& origin) {
   require_settable(written, origin);
   const std::string key = canonical_key(written);
@@ -177,14 +191,17 @@ SpaceEntry read_file_entry(const std::string& written, const Json& body, const s
       entry.values = checked_values(key, value, origin);
     } else if (name == "stages") {
       entry.stages = checked_stages(key, value, origin);
+    } else if (name == "if" || name == "divides") {
+      read_conditions(name, value, entry);
     } else {
-      refuse(origin, key + " has a member '" + name +
-                         "'; known are \"values\", \"stages\", and \"range\" with \"step\" or \"log\"");
+      refuse(origin,
+             key + " has a member '" + name +
+                 "'; known are \"values\", \"range\" with \"step\" or \"log\", \"stages\", \"if\" and \"divides\"");
     }
   }
   if (entry.values.empty()) refuse(origin, key + " has no \"values\"; list them, or give a \"range\"");
-  if (entry.stages && (key == kStageKey || key == kMicroBatchKey)) {
-    refuse(origin, key + " holds for the whole study; remove \"stages\"");
+  if ((entry.stages || !entry.conditions.empty()) && (key == kStageKey || key == kMicroBatchKey)) {
+    refuse(origin, key + " holds for the whole study; remove " + (entry.stages ? "\"stages\"" : "its conditions"));
   }
   return entry;
 }
@@ -210,7 +227,9 @@ std::vector<SpaceEntry> read_space_file(const Json& file, const std::string& ori
   std::vector<SpaceEntry> entries;
   if (file.is_null()) return entries;
   if (!file.is_object()) refuse(origin, "holds " + shown(file) + "; an object of dotted keys is wanted");
-  for (const auto& [key, body] : file.items()) entries.push_back(read_file_entry(key, body, origin));
+  for (const auto& [key, body] : file.items()) {
+    if (key != "$schema") entries.push_back(read_file_entry(key, body, origin));  // editors read it
+  }
   return entries;
 }
 

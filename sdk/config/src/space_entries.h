@@ -15,6 +15,7 @@ struct SpaceEntry {
   std::vector<Json> values;                // scalars, all different; 5e8 is 500000000
   std::optional<std::vector<int>> stages;  // nullopt: all stages at which DeepSpeed reads the key
   std::string origin;                      // name of the configuration or the space file, for messages
+  std::vector<Condition> conditions{};     // of the space file, as written
 };
 
 // Takes the axes out of `config`: each list is replaced by its first value, and a stage of "all" is removed without an

@@ -12,12 +12,13 @@
 namespace dsat::host {
 
 struct AxisFacts {
-  std::string key;           // dotted
-  std::vector<Json> values;  // of the first of its stages, all different
-  std::vector<int> stages;   // at which it is searched, ascending
-  std::string origin;        // "default", or what names it
-  std::string effect;        // what it does, in a line; empty: not known to dsat
-  std::string readers;       // which versions of DeepSpeed read it; empty: not known
+  std::string key;                        // dotted
+  std::vector<Json> values;               // of the first of its stages, all different
+  std::vector<int> stages;                // at which it is searched, ascending
+  std::string origin;                     // "default", or what names it
+  std::string effect;                     // what it does, in a line; empty: not known to dsat
+  std::string readers;                    // which versions of DeepSpeed read it; empty: not known
+  std::vector<std::string> conditions{};  // "only if KEY == VALUE", "divides KEY"
 };
 
 struct SpaceFacts {

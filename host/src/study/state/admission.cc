@@ -33,6 +33,9 @@ void complete_batch(const Plan& plan, Json& merged) {
 
 std::string broken(const Plan& plan, const Json& merged) {
   if (const auto rule = config::broken_rule(merged, plan.rules())) return *rule;
+  if (const auto condition = config::broken_condition(plan.space.conditions, merged, plan.slots.slots_per_trial)) {
+    return *condition;
+  }
   const int64_t train_batch = merged[config::kTrainBatchKey].get<int64_t>();
   if (plan.max_train_batch_size && train_batch > *plan.max_train_batch_size) {
     return fmt::format("{} {} is over --max-train-batch-size {}", config::kTrainBatchKey, train_batch,

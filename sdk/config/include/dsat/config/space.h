@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dsat/config/conditions.h"
 #include "dsat/config/rules.h"
 #include "dsat/config/world.h"
 #include "dsat/error.h"
@@ -32,7 +33,8 @@ struct Space {
   std::optional<int64_t> max_micro_batch;
   // With --global-batch N: N / data-parallel size. Only its divisors are legal micro batches.
   std::optional<int64_t> micro_batch_divides;
-  std::vector<StageSpace> stages;  // ascending
+  std::vector<StageSpace> stages;     // ascending
+  std::vector<Condition> conditions;  // that a configuration of several axes may break
   const StageSpace* stage(int stage) const;
   bool allows_micro_batch(int64_t micro_batch) const;
 };
@@ -42,7 +44,7 @@ struct SpaceRequest {
   Json user_config;                               // lists are axes
   std::string config_name = "the configuration";  // for messages
   Json space_file;  // null, or {"zero_optimization.stage3_prefetch_bucket_size": [..], ...}: a key's values,
-                    // or {"stages": [3], "values": [..]} for some stages only
+                    // or {"stages": [3], "values": [..]} for some stages only, with a range or conditions
   std::string space_name = "the space file";  // for messages
   RuleOptions rules;
   std::optional<int64_t> global_batch;
