@@ -26,6 +26,7 @@ VALUES = {
     "--master-port": ["29999"], "--search-runner-config": ["runner.yaml"], "--precision": ["fp16", "bf16", "fp32"],
     "--exact": [None], "--events": [str(EVENTS)],
     "--loss-pattern": ["loss: (.+)"], "--grad-norm-pattern": ["norm=(.+)"],
+    "--metric-pattern": ["tps: (.+)"],
     "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO],
     "--max-oom-probability": ["0.1"], "--memory-margin": ["0.1"],
     "--optimizer": ["adam", "adamw", "sgd", "sgd-momentum"], "--checkpointing": ["none", "selective", "full"],
@@ -35,7 +36,8 @@ OF_CLUSTERS = {"--partition", "--account", "--qos", "--constraint", "--gres", "-
                "--slurm-launch", "--runner-command"}
 TRANSFORMER = ["--layers", "2", "--hidden", "64", "--heads", "2", "--seq", "16"]
 # What an option needs beside it.
-BESIDE = {"--runner sim": ["--sim", SCENARIO], "--exclude": ["--slots", "2"], "--sim": ["--runner", "sim"]}
+BESIDE = {"--runner sim": ["--sim", SCENARIO], "--exclude": ["--slots", "2"], "--sim": ["--runner", "sim"],
+          "--smaller-is-better": ["--metric-pattern", "tps: (.+)"]}
 
 
 class Help(HostTest):

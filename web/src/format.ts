@@ -21,6 +21,7 @@ export function metric(name: string, value: number | null | undefined): string {
   if (value === null || value === undefined) return '–';
   if (name === 'FLOPS_per_gpu') { const text = count(value); return text + (text.includes(' ') ? '' : ' ') + 'FLOP/s'; }
   if (name === 'throughput' || name === 'wall_throughput') return `${fourDigits(value)} samples/s`;
+  if (name === 'printed') return fourDigits(value);
   return value < 999.5e3 ? `${digits(value / 1e3)} ms` : `${fourDigits(value / 1e6)} s`;
 }
 
@@ -28,6 +29,7 @@ const kMetricNames: Record<string, string> = {
   FLOPS_per_gpu: 'FLOP/s per device', throughput: 'Throughput (samples/s)', latency: 'Time of a step',
   forward: 'Time of forward', backward: 'Time of backward', step: 'Time of the optimizer step',
   wall_throughput: 'Throughput, end to end (samples/s)', wall_latency: 'Time of a step, end to end',
+  printed: 'Printed number',
 };
 export const metricName = (name: string): string => kMetricNames[name] ?? name;
 

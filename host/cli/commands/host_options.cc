@@ -112,7 +112,9 @@ void add_trial_options(OptionSet& set) {
       {Option::text("ds-config", "FILE", "the base configuration, if COMMAND does not name one"),
        setting_option("start-profile-step"), setting_option("end-profile-step"), setting_option("arg-mapping"),
        setting_option("trial-cwd"), setting_option("no-probe"), setting_option("inject"), setting_option("oom-pattern"),
-       setting_option("loss-pattern"), setting_option("grad-norm-pattern"), full_experiment_option()});
+       setting_option("loss-pattern"), setting_option("grad-norm-pattern"), setting_option("metric-pattern"),
+       setting_option("smaller-is-better"),
+       full_experiment_option()});
 }
 
 OptionSet study_option_set(Option runner) {

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "dsat/config/world.h"
+#include "dsat/host/metric.h"
 
 namespace dsat::host {
 namespace {
@@ -105,6 +106,7 @@ std::string format_metric(const std::string& metric, double value) {
     return count + (count.find(' ') == std::string::npos ? " FLOP/s" : "FLOP/s");
   }
   if (metric == "throughput" || metric == "wall_throughput") return four_digits(value) + " samples/s";
+  if (metric == kPrintedMetric) return four_digits(value);
   return format_time(value);
 }
 

@@ -119,7 +119,7 @@ CommandTemplate::CommandTemplate(CommandRequest request) : request_(std::move(re
   or_throw(find_program(argv[0], request_.cwd, request_.environment));
   launcher_ = find_launcher(argv);
   refuse_forms(argv, launcher_);
-  training_yaml_ = find_training_yaml(argv, launcher_, request_.cwd);
+  training_yaml_ = find_training_yaml(argv, launcher_, request_.cwd, request_.tuned_keys);
   accelerate_settings_ = read_accelerate_settings(argv, launcher_, request_.cwd, request_.environment,
                                                   training_yaml_ ? training_yaml_->text_at("accelerate_config") : "");
   find_config();
@@ -243,6 +243,8 @@ void CommandTemplate::find_config() {
   if (config_use_) return take_config_of_command();
   if (find_config_of_yaml() || find_config_of_accelerate()) return;
   if (request_.inject) return take_given_config();
+  const bool is_given = request_.ds_config && !request_.ds_config->empty();
+  if (!is_given && request_.may_lack_configuration) return;
   if (!request_.ds_config) refuse_no_config();
   if (training_yaml_ && training_yaml_->takes_keys) {  // each copy names the trial's
     training_yaml_->config_name = request_.ds_config->string();

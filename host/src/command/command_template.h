@@ -41,6 +41,9 @@ struct CommandRequest {
   std::filesystem::path default_hostfile = kDefaultHostfile;
   // The hook in the script's processes merges the configuration over the script's own (docs/launchers.md).
   bool inject = false;
+  bool may_lack_configuration = false;  // parts of the command may be all that is tuned
+  // Keys that trials may change, if a training YAML has them.
+  std::vector<std::string> tuned_keys{};
 };
 
 // Files for accelerate and deepspeed: in a trial's folder, and in the study's folder for the best command.
@@ -86,6 +89,12 @@ class CommandTemplate {
   const Argv& argv() const { return request_.argv; }
   // The user's configuration file; absolute; empty: there is none. It may be unreadable.
   const std::filesystem::path& config_file() const { return config_file_; }
+  // The training YAML that has tuned keys; empty: none has.
+  std::string training_file() const {
+    return training_yaml_ && !training_yaml_->tuned.empty() ? training_yaml_->file.filename().string() : "";
+  }
+  // Whether trials get a configuration that their script takes.
+  bool has_configuration() const { return !config_file_.empty() || request_.inject || request_.config_by_environment; }
   // The configuration that a file of another kind holds, config_file(); null: config_file() is the configuration.
   const Json& config_in_place() const { return config_in_place_; }
   // Fills in the batch sizes that the configuration leaves to a training YAML, or to the Trainer's default.

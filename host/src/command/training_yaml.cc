@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -66,7 +67,7 @@ std::vector<FlagUse> file_words(const Argv& argv, const LauncherUse& launcher) {
 }
 
 std::optional<TrainingYaml> read_training_yaml(const Argv& argv, const LauncherUse& launcher, const FlagUse& use,
-                                               const fs::path& cwd) {
+                                               const fs::path& cwd, const std::vector<std::string>& tuned_keys) {
   TrainingYaml training;
   training.use = use;
   training.file = cwd / use.read(argv);
@@ -75,7 +76,7 @@ std::optional<TrainingYaml> read_training_yaml(const Argv& argv, const LauncherU
   FileText text = try_read_file(training.file, kMaxTrainingBytes);
   if (!text.ok()) return std::nullopt;
   training.text = std::move(text.bytes);
-  if (training.is_json() && !is_json_of_training(training.text)) return std::nullopt;
+  if (training.is_json() && tuned_keys.empty() && !is_json_of_training(training.text)) return std::nullopt;
   std::optional<YamlFile> yaml;
   try {
     yaml = YamlFile::parse(training.text, training.file);
@@ -98,12 +99,17 @@ std::optional<TrainingYaml> read_training_yaml(const Argv& argv, const LauncherU
   const auto has = [&](const char* key) { return training.root.contains(key); };
   const bool has_batch = training.micro_batch_key != nullptr || has(kAccumulation);
   const bool is_trainers = std::count_if(kTrainerKeys.begin(), kTrainerKeys.end(), has) > 1;
-  if (!training.has_configuration() && !has_batch && !is_trainers) return std::nullopt;
+  std::copy_if(tuned_keys.begin(), tuned_keys.end(), std::back_inserter(training.tuned), [&](const std::string& key) {
+    const Json* value = config::find(training.root, key);
+    return value != nullptr && !value->is_structured();
+  });
+  const bool is_tuned = !training.tuned.empty();
+  if (!training.has_configuration() && !has_batch && !is_trainers && !is_tuned) return std::nullopt;
   const auto first = argv.begin() + static_cast<std::ptrdiff_t>(launcher.script());
   const auto script = std::find_if(first, argv.end(), is_python_script);  // behind Python, where there is no launcher
   training.takes_keys = training.has_configuration() || find_framework(argv) != Framework::none ||
                         runs_trainer(argv, static_cast<size_t>(script - argv.begin()), cwd);
-  if (!has_batch && !training.takes_keys) return std::nullopt;
+  if (!has_batch && !training.takes_keys && !is_tuned) return std::nullopt;
   if (training.micro_batch_key == nullptr) training.micro_batch_key = kTrainerMicroBatch;
   return training;
 }
@@ -120,7 +126,20 @@ std::vector<std::pair<std::string, Json>> values_of(const TrainingYaml& yaml, co
   };
   add(yaml.micro_batch_key, config::kMicroBatchKey);
   add(kAccumulation, config::kAccumulationKey);
+  for (const std::string& key : yaml.tuned) {
+    const Json* value = config::find(config, key);
+    if (value != nullptr && !value->is_structured()) values.emplace_back(key, *value);
+  }
   return values;
+}
+
+// A word of the command goes before the file's value.
+Json own_value(const TrainingYaml& yaml, const Argv& argv, const std::string& key) {
+  const std::vector<FlagUse> words = find_mapped(argv, fmt::format("{}=", key));
+  if (words.empty() || words.back().value >= argv.size()) return *config::find(yaml.root, key);
+  const std::string text = words.back().read(argv);
+  const Json value = Json::parse(text, nullptr, false);
+  return value.is_discarded() || value.is_structured() ? Json(text) : value;
 }
 
 std::optional<int64_t> batch_number(const TrainingYaml& yaml, const Argv& argv, const char* key) {
@@ -146,16 +165,20 @@ std::string TrainingYaml::text_at(const char* key) const {
   return value->is_string() ? value->get<std::string>() : value->dump();
 }
 
-std::optional<TrainingYaml> find_training_yaml(const Argv& argv, const LauncherUse& launcher, const fs::path& cwd) {
+std::optional<TrainingYaml> find_training_yaml(const Argv& argv, const LauncherUse& launcher, const fs::path& cwd,
+                                               const std::vector<std::string>& tuned_keys) {
+  const auto weight = [](const TrainingYaml& yaml) {
+    return (yaml.has_configuration() ? 2 : 0) + (yaml.tuned.empty() ? 0 : 1);
+  };
   std::optional<TrainingYaml> found;
   for (const FlagUse& use : file_words(argv, launcher)) {
-    std::optional<TrainingYaml> yaml = read_training_yaml(argv, launcher, use, cwd);
+    std::optional<TrainingYaml> yaml = read_training_yaml(argv, launcher, use, cwd, tuned_keys);
     if (!yaml) continue;
     if (found && found->has_configuration() && yaml->has_configuration()) {
       throw Error(fmt::format("two files of the command name a configuration ({} and {}): leave one of the keys out",
                               found->config_place, yaml->config_place));
     }
-    if (!found || (yaml->has_configuration() && !found->has_configuration())) found = std::move(yaml);
+    if (!found || weight(*yaml) > weight(*found)) found = std::move(yaml);
   }
   return found;
 }
@@ -172,7 +195,7 @@ std::string missing_yaml(const Argv& argv, const LauncherUse& launcher, const fs
 std::string with_configuration(const TrainingYaml& yaml, const Json& config, const fs::path& config_file) {
   if (yaml.is_json()) {
     Json root = yaml.root;
-    for (const auto& [key, value] : values_of(yaml, config, config_file)) root[key] = value;
+    for (const auto& [key, value] : values_of(yaml, config, config_file)) config::set(root, key, value);
     return config::text_of(root, 2) + "\n";
   }
   YamlCopy copy(yaml.text, yaml.file);
@@ -197,7 +220,12 @@ Json with_own_batch(const TrainingYaml& yaml, const Argv& argv, Json config) {
     const Json* value = config::find(config, key);
     return value == nullptr || *value == "auto";
   };
-  if (!is_open(config::kTrainBatchKey)) return config;
+  for (const std::string& key : yaml.tuned) {
+    if (config::find(config, key) == nullptr) config::set(config, key, own_value(yaml, argv, key));
+  }
+  const bool has_batch =
+      yaml.takes_keys || yaml.root.contains(yaml.micro_batch_key) || yaml.root.contains(kAccumulation);
+  if (!has_batch || !is_open(config::kTrainBatchKey)) return config;
   const auto fill = [&](const char* of_config, const char* key) {
     const auto number = is_open(of_config) ? batch_number(yaml, argv, key) : std::nullopt;
     if (number) config::set(config, of_config, *number);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -20,12 +21,22 @@ constexpr size_t kMaxBytes = size_t{1} << 20;
 constexpr const char* kLosses = "losses";
 constexpr const char* kGradNorms = "grad_norms";
 
-// Reads "2.31", "1e-3", "nan" and "-inf".
-std::optional<double> number_of(std::string_view text) {
-  if (!text.empty() && text.front() == '+') text.remove_prefix(1);
+// Reads "2.31", "1e-3", "nan", "-inf", and "12,345.6" as torchtitan prints it.
+std::optional<double> number_of(std::string_view given) {
+  static const re2::RE2 grouped(R"(\d{1,3}(?:,\d{3})+(?:\.\d*)?)");
+  std::string text(given);
+  if (!text.empty() && text.front() == '+') text.erase(0, 1);
+  if (re2::RE2::FullMatch(text, grouped)) text.erase(std::remove(text.begin(), text.end(), ','), text.end());
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+// torchrun marks lines: "[rank3]:", "[default3]:".
+bool is_marked_otherwise(const std::string& line) {
+  static const re2::RE2 marked(R"(^\[(?:rank|default)(\d+)\]:)");
+  int rank = 0;
+  return re2::RE2::PartialMatch(line, marked, &rank) && rank != 0;
 }
 
 std::optional<double> number_of(const Json& value) {
@@ -70,7 +81,7 @@ std::vector<std::optional<double>> numbers_in(const std::vector<std::string>& li
   for (const std::string& line : lines) {
     if (values.size() == kMostCurveSteps) break;
     re2::StringPiece group;
-    if (!re2::RE2::PartialMatch(line, pattern, &group)) continue;
+    if (!re2::RE2::PartialMatch(line, pattern, &group) || is_marked_otherwise(line)) continue;
     values.push_back(number_of(std::string_view(group.data(), group.size())));
     if (values.back() || has_warned) continue;
     has_warned = true;

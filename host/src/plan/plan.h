@@ -44,6 +44,7 @@ struct Plan : StudyLimits,
   Json user_config;                   // with config_overwrites merged in, in DeepSpeed's form
   Json space_file;                    // or null
   std::string space_name;             // for messages while the options are checked; empty in a resumed plan
+  std::string training_file;          // as space_name: the YAML of the command that has keys of the space file
   bool hugging_face = false;          // the command may fill in "auto", as Hugging Face's Trainer does
   std::string precision;              // "bf16" or "fp16" by the command's flags and files; empty: neither
   bool maximise = true;               // whether a larger metric is better
@@ -55,8 +56,8 @@ struct Plan : StudyLimits,
   // Derived from the members above for a data-parallel size, and again if a trial reports another world size.
   int64_t data_parallel_size = 1;
   std::optional<config::EngineVersion> engine_version{};  // of DeepSpeed, once a trial has reported it
-  config::Space space;  // has the stages of zero_stages that the user's keys allow
-  Json base_config;     // axes have their first value, batch sizes are complete
+  config::Space space;                                    // has the stages of zero_stages that the user's keys allow
+  Json base_config;                                       // axes have their first value, batch sizes are complete
   std::vector<std::string> notices;
 
   // The table of all fields that the journal keeps unchanged: those of the groups and the plan's own.
@@ -87,6 +88,7 @@ struct Plan : StudyLimits,
   config::RuleOptions world_rules() const;        // for the devices only, not for the search's micro batches
   int concurrency() const;                        // how many trials can run at once
   TrialShape shape_of(const Json& config) const;  // the slots of a trial with this configuration
+  bool lacks_configuration() const;               // only parts of the command are tuned, by --metric-pattern
   std::string config_name() const;                // for messages
   Error in_config(const Error& error) const;      // adds the configuration's name
   // The precision from the command's flags, if the configuration leaves it open; empty: none.

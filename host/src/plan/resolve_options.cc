@@ -25,8 +25,9 @@
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
 #include "dsat/cost/setup.h"
-#include "dsat/host/metric.h"
 #include "outputs/log_lines.h"
+#include "plan/choose_metric.h"
+#include "plan/command_axes.h"
 #include "plan/device_hours.h"
 #include "plan/plan.h"
 #include "plan/plan_slots.h"
@@ -116,22 +117,6 @@ Json load_space_file(const fs::path& file) {
   }
 }
 
-// A key of the space file whose {KEY} stands in the command has no value of the user's own but the first of its list.
-void take_first_values(Plan& plan) {
-  if (!plan.space_file.is_object()) return;
-  for (const auto& [key, body] : plan.space_file.items()) {
-    const std::string placeholder = fmt::format("{{{}}}", key);
-    const auto names_it = [&](const std::string& word) { return word.find(placeholder) != std::string::npos; };
-    const bool is_named = std::any_of(plan.command.begin(), plan.command.end(), names_it);
-    if (!is_named || config::find(plan.user_config, key) != nullptr) continue;
-    Json values = body;
-    for (const char* member : {"values", "range"}) {
-      if (body.is_object() && body.contains(member)) values = body[member];
-    }
-    if (values.is_array() && !values.empty()) config::set(plan.user_config, key, values.front());
-  }
-}
-
 // Whether `path` is `folder` or in it, after resolving links.
 bool is_within(const fs::path& path, const fs::path& folder) {
   std::error_code error;
@@ -199,6 +184,7 @@ void check_numbers(const StudyOptions& o) {
   const LineReader checks_patterns(o.oom_patterns);
   if (!o.loss_pattern.empty()) compiled_number_pattern("--loss-pattern", o.loss_pattern);
   if (!o.grad_norm_pattern.empty()) compiled_number_pattern("--grad-norm-pattern", o.grad_norm_pattern);
+  check_metric_pattern(o);
   for (const int stage : o.zero_stages) {
     if (stage < 0 || stage > 3) throw Error(fmt::format("--zero-stages {}: stages are 0, 1, 2, 3", stage));
   }
@@ -276,22 +262,6 @@ void settle_defaults(Plan& plan) {
   stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
   if (!plan.max_restarts) plan.max_restarts = kDefaultMaxRestarts;
   if (!plan.profile_trials) plan.profile_trials = wanted.value("profile_trials", kDefaultProfileTrials);
-}
-
-void choose_metric(const std::string& name, Plan& plan) {
-  const MetricInfo metric = or_throw(metric_info(name));
-  if (plan.simulation && !plan.simulation->metrics.empty()) {
-    const std::vector<std::string>& list = plan.simulation->metrics;
-    if (std::find(list.begin(), list.end(), metric.name) == list.end()) {
-      throw Error(fmt::format("--metric {}: this simulation gives only {}", name, fmt::join(list, ", ")));
-    }
-  }
-  plan.metric = metric.name;
-  plan.maximise = metric.maximise;
-  if (!plan.maximise && !plan.global_batch) {
-    plan.notices.push_back(
-        fmt::format("small batches always have the smallest {}; fix the batch with --global-batch", plan.metric));
-  }
 }
 
 void choose_slots(const StudyOptions& options, const std::optional<CommandTemplate>& command,
@@ -407,21 +377,27 @@ void map_megatron_flags(Plan& plan) {
 
 void resolve_space(const StudyOptions& options, Plan& plan) {
   const Environment environment = options.environment.empty() ? current_environment() : options.environment;
-  std::optional<CommandTemplate> command;
-  if (!plan.command.empty()) {
-    CommandRequest request{plan.command, options.ds_config, {}, plan.cwd, environment, options.config_by_environment};
-    request.inject = options.inject;
-    command.emplace(std::move(request));
-  }
-  read_configuration(options, command, plan);
-  if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
-  if (command) command->learn_from(plan.user_config);
   if (options.space_file) {
     plan.space_file = load_space_file(*options.space_file);
     plan.space_name = fmt::format("--space {}", options.space_file->string());
   }
+  std::optional<CommandTemplate> command;
+  if (!plan.command.empty()) {
+    CommandRequest request{plan.command, options.ds_config, {}, plan.cwd, environment, options.config_by_environment};
+    request.inject = options.inject;
+    request.may_lack_configuration = !options.metric_pattern.empty();
+    request.tuned_keys = keys_of_files(plan);
+    command.emplace(std::move(request));
+  }
+  read_configuration(options, command, plan);
+  if (options.config_overwrites.is_object()) config::overwrite(plan.user_config, options.config_overwrites);
+  if (command) {
+    command->learn_from(plan.user_config);
+    plan.training_file = command->training_file();
+  }
   check_keys(plan, plan.notices);
   check_values(plan);
+  check_command_axes(plan);
   take_first_values(plan);
   tell_of_retired_keys(plan);
   tell_of_curriculum(plan);
@@ -437,6 +413,7 @@ void resolve_space(const StudyOptions& options, Plan& plan) {
     plan.hugging_face = command->may_fill_in_auto();
     map_megatron_flags(plan);
   }
+  if (plan.lacks_configuration()) tune_command_alone(options.zero_stages, plan);
   choose_slots(options, command, environment, plan);
   check_script(plan, environment);
   derive_space(plan, first_data_parallel_size(plan));
@@ -458,6 +435,8 @@ CommandRequest request_of(const Plan& plan, const Environment& environment) {
   CommandRequest request{plan.command, plan.config_file, plan.arg_mappings,
                          plan.cwd,     environment,      plan.config_by_environment};
   request.inject = plan.inject;
+  request.may_lack_configuration = !plan.metric_pattern.empty();
+  request.tuned_keys = keys_of_files(plan);
   return request;
 }
 
@@ -479,7 +458,7 @@ Plan make_plan(const StudyOptions& options) {
   Plan plan;
   copy_options(options, plan);
   const bool is_kept = !plan.simulation || plan.simulation->keep;
-  choose_metric(options.metric, plan);
+  choose_metric(options, plan);
   plan.searcher = choose_strategy(options.searcher, PluginKind::searcher, options, is_kept);
   settle_defaults(plan);
   plan.profiler = choose_strategy(options.profiler, PluginKind::profiler, options, is_kept);

@@ -8,7 +8,7 @@
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/host/space.h"
-#include "plan/plan.h"
+#include "plan/command_axes.h"
 
 namespace dsat::host {
 namespace {
@@ -58,18 +58,6 @@ std::string origin_of(const std::string& key, const Plan& plan) {
   if (plan.space_file.is_object() && plan.space_file.contains(key)) return plan.space_name;
   const Json* own = config::find(plan.user_config, key);
   return own != nullptr && own->is_array() ? plan.config_name() : "default";
-}
-
-// A word of the command with {KEY}, or a flag that is mapped to it.
-std::string use_in_command(const std::string& key, const Plan& plan) {
-  for (const auto& [mapped, flag] : plan.arg_mappings) {
-    if (mapped == key) return fmt::format("{} of the command", flag);
-  }
-  const std::string placeholder = fmt::format("{{{}}}", key);
-  for (const std::string& word : plan.command) {
-    if (word.find(placeholder) != std::string::npos) return fmt::format("'{}' of the command", word);
-  }
-  return "";
 }
 
 AxisFacts stage_axis(const Plan& plan) {

@@ -234,6 +234,10 @@ config::RuleOptions Plan::rules() const {
   return rules;
 }
 
+bool Plan::lacks_configuration() const {
+  return !metric_pattern.empty() && config_file.empty() && !inject && !config_by_environment;
+}
+
 std::string Plan::config_name() const {
   const std::string file = config_file.empty() ? "the configuration" : config_file.string();
   constexpr const char* kOverwrites = "hyperparameters.overwrite_deepspeed_args";

@@ -314,6 +314,7 @@ void take_report(const Seen& seen, TrialReport report, TrialEnd& end) {
   end.step = facts.model_info ? 0 : static_cast<uint64_t>(std::max(0, facts.end_profile_step));
   std::move(report.warnings.begin(), report.warnings.end(), std::back_inserter(end.warnings));
   warn_of_shortage(seen, end);
+  if (facts.window_is_full) return;
   if (!facts.timed_out.empty()) {
     end.warnings.push_back("wrote its result, then did not end: " + facts.timed_out);
   } else if (!facts.stopped && facts.exit.code > 0) {
@@ -353,22 +354,6 @@ void use_log(const RunFacts& facts, const TrialLogs& logs, TrialEnd& end) {
     if (!warning.empty()) end.warnings.push_back(warning);
     return;
   }
-}
-
-// The numbers of a pattern in rank 0's output: its own file if there is one, else what all ranks printed. A log whose
-// beginning is missing has not the first steps, which say most.
-std::vector<std::optional<double>> printed_numbers(const TrialLogs& logs, const char* option,
-                                                   const std::string& pattern, std::vector<std::string>& warnings) {
-  std::vector<std::optional<double>> best;
-  if (pattern.empty()) return best;
-  const auto regex = compiled_number_pattern(option, pattern);
-  for (const TrialLog& log : logs.logs) {
-    if (log.rank.value_or(0) != 0 || log.is_cut) continue;
-    std::vector<std::optional<double>> found = numbers_in(log.lines, *regex, option, warnings);
-    if (log.rank && !found.empty()) return found;
-    if (found.size() > best.size()) best = std::move(found);
-  }
-  return best;
 }
 
 // The user's patterns come first, then what the script itself wrote, then what the hook saw.
@@ -418,7 +403,7 @@ TrialEnd begin_end(const RunFacts& facts) {
 // The figures are computed from the configuration. If the trial ran something else, or its data set is smaller than a
 // batch, they are wrong.
 bool take_other_than_asked(const RunFacts& facts, const ProbeReport& probe, TrialEnd& end) {
-  if (facts.model_info || facts.stopped) return false;
+  if (facts.model_info || facts.stopped || !facts.has_configuration) return false;
   end.inputs = inputs_seen(probe);
   end.deviation = find_deviation(facts.config, probe, facts.end_profile_step);
   if (!end.deviation) return false;
@@ -426,6 +411,17 @@ bool take_other_than_asked(const RunFacts& facts, const ProbeReport& probe, Tria
   end.outcome = Outcome::failed;
   add_to_end(probe, end);
   return true;
+}
+
+// A trial without the metric has no result. If it failed by itself, its own reason says more.
+void add_printed_metric(const RunFacts& facts, std::optional<TrialReport>& report) {
+  const PrintedMetric printed = read_printed_metric(facts, report.has_value());
+  if (!printed.value) {
+    if (report || facts.exit.code == 0) throw Error(printed.problem);
+    return;
+  }
+  if (!report) report.emplace().metrics = Json::object();
+  report->metrics[kPrintedMetric] = *printed.value;
 }
 
 TrialEnd read_end(const RunFacts& facts) {
@@ -443,6 +439,7 @@ TrialEnd read_end(const RunFacts& facts) {
       invalid = problem_with(facts.trial_dir / file_name, file_name);
       if (invalid.empty()) report = read_pipeline(seen);
     }
+    if (!facts.metric_pattern.empty() && !facts.model_info) add_printed_metric(facts, report);
     if (report) {
       if (take_other_than_asked(facts, seen.probe, end)) return end;
       take_report(seen, std::move(*report), end);

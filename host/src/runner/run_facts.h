@@ -30,12 +30,15 @@ struct RunFacts {
   bool on_processors = false;                   // no accelerator: the device memory is the machine's
   std::vector<std::string> oom_patterns;        // patterns of the user, in addition to failure_patterns.h
   std::string loss_pattern, grad_norm_pattern;  // of the user; empty: none
+  std::string metric_pattern;                   // of the user; empty: none
+  bool has_configuration = true;                // false: the command takes none, and nothing says how large a batch is
   std::filesystem::path python_package;         // the folder of the package dsat; empty: not found
   std::vector<std::string> hosts;  // the hosts of a trial on several hosts; pdsh begins each line with a host's name
   uint16_t port = 0;               // MASTER_PORT of the trial; 0: unknown
   ExitStatus exit;
   std::string timed_out;             // the limit that was passed; empty: none
   bool stopped = false;              // the host was asked to stop the trial
+  bool window_is_full = false;       // ended, since it has printed all that --metric-pattern needs
   std::string not_started;           // why the machine could not start the trial; empty: it was started
   std::string abandoned;             // the trial's processes that cannot be ended; empty: none
   std::optional<Verdict> verdict;    // what the engine knows about a missing result

@@ -72,6 +72,11 @@ void TrialRunner::look_at_output(uint64_t id) {
   if (std::string why = why_output_is_too_much(trial.facts.trial_dir); !why.empty()) {
     return time_out(id, std::move(why), true);
   }
+  const RunFacts& facts = trial.facts;
+  if (!facts.metric_pattern.empty() && !facts.model_info && read_printed_metric(facts, false).is_full) {
+    trial.facts.window_is_full = true;
+    return end_processes(id, trial, false);
+  }
   constexpr std::chrono::milliseconds kInterval{500};
   trial.timers.push_back(loop_.at(loop_.now() + kInterval, [this, id] { look_at_output(id); }));
 }

@@ -12,6 +12,8 @@
 #include "dsat/base/files.h"
 #include "dsat/base/units.h"
 #include "dsat/base/utf8.h"
+#include "outputs/curve.h"
+#include "runner/output_limit.h"
 #include "runner/trial_files.h"
 
 namespace dsat::host {
@@ -90,9 +92,14 @@ void read_log(const fs::path& trial_dir, const fs::path& file, size_t most_bytes
   into.logs.push_back(std::move(log));
 }
 
-void read_rank_logs(const fs::path& trial_dir, bool expected, TrialLogs& into) {
+// The bytes that are read of each stream, and of all ranks' files together.
+struct LogBounds {
+  size_t stream = kStreamBytes, ranks = kRankBytes;
+};
+
+void read_rank_logs(const fs::path& trial_dir, bool expected, LogBounds bounds, TrialLogs& into) {
   const std::vector<fs::path> files = find_rank_logs(trial_dir, into);
-  const size_t share = files.empty() ? 0 : std::clamp(kRankBytes / files.size(), kLeastRankBytes, kStreamBytes);
+  const size_t share = files.empty() ? 0 : std::clamp(bounds.ranks / files.size(), kLeastRankBytes, bounds.stream);
   for (const fs::path& file : files) read_log(trial_dir, file, share, into);
   if (expected && files.empty()) {
     into.notes.push_back(fmt::format(
@@ -122,6 +129,15 @@ void find_meanings(const RunFacts& facts, TrialLogs& logs) {
   }
 }
 
+TrialLogs read_lines(const RunFacts& facts, LogBounds bounds) {
+  TrialLogs logs;
+  read_log(facts.trial_dir, facts.trial_dir / kStderrFile, bounds.stream, logs);
+  read_rank_logs(facts.trial_dir, facts.expects_rank_logs, bounds, logs);
+  read_log(facts.trial_dir, facts.trial_dir / kStdoutFile, bounds.stream, logs);
+  for (TrialLog& log : logs.logs) take_off_hosts(facts.hosts, log.lines);
+  return logs;
+}
+
 }  // namespace
 
 const TrialLog* TrialLogs::find(const char* name) const {
@@ -147,13 +163,31 @@ std::string TrialLogs::lines_of(LineMeaning meaning) const {
 }
 
 TrialLogs read_trial_logs(const RunFacts& facts) {
-  TrialLogs logs;
-  read_log(facts.trial_dir, facts.trial_dir / kStderrFile, kStreamBytes, logs);
-  read_rank_logs(facts.trial_dir, facts.expects_rank_logs, logs);
-  read_log(facts.trial_dir, facts.trial_dir / kStdoutFile, kStreamBytes, logs);
-  for (TrialLog& log : logs.logs) take_off_hosts(facts.hosts, log.lines);
+  TrialLogs logs = read_lines(facts, {});
   find_meanings(facts, logs);
   return logs;
+}
+
+std::vector<std::optional<double>> printed_numbers(const TrialLogs& logs, const char* option,
+                                                   const std::string& pattern, std::vector<std::string>& warnings) {
+  std::vector<std::optional<double>> best;
+  if (pattern.empty()) return best;
+  const auto regex = compiled_number_pattern(option, pattern);
+  for (const TrialLog& log : logs.logs) {
+    if (log.rank.value_or(0) != 0 || log.is_cut) continue;
+    std::vector<std::optional<double>> found = numbers_in(log.lines, *regex, option, warnings);
+    if (log.rank && !found.empty()) return found;
+    if (found.size() > best.size()) best = std::move(found);
+  }
+  return best;
+}
+
+PrintedMetric read_printed_metric(const RunFacts& facts, bool is_measured) {
+  const TrialLogs logs = read_lines(facts, {kHarmlessOutputBytes, kHarmlessOutputBytes});
+  std::vector<std::string> warnings;
+  const auto numbers = printed_numbers(logs, "--metric-pattern", facts.metric_pattern, warnings);
+  const ProfileWindow window{facts.start_profile_step, facts.end_profile_step};
+  return printed_metric(numbers, warnings.empty() ? "" : warnings.front(), window, is_measured);
 }
 
 Shortage find_shortage(const TrialLogs& logs, bool on_processors) {

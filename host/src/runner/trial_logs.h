@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "outputs/log_lines.h"
+#include "outputs/printed_metric.h"
 #include "outputs/shortage.h"
 #include "runner/run_facts.h"
 
@@ -39,6 +40,14 @@ struct TrialLogs {
 
 // A note says if the command asks its launcher for files of each rank and there are none.
 TrialLogs read_trial_logs(const RunFacts& facts);
+
+// The numbers of a pattern in rank 0's output: its own file if there is one, else what all ranks printed. A log whose
+// beginning is missing has not the first steps, which say most. `option` names the pattern in the warnings.
+std::vector<std::optional<double>> printed_numbers(const TrialLogs& logs, const char* option,
+                                                   const std::string& pattern, std::vector<std::string>& warnings);
+
+// What the trial has printed so far of --metric-pattern, which it has. Logs of up to kHarmlessOutputBytes are read.
+PrintedMetric read_printed_metric(const RunFacts& facts, bool is_measured);
 
 // `on_processors`: the device's memory is the machine's.
 Shortage find_shortage(const TrialLogs& logs, bool on_processors);

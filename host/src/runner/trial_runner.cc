@@ -128,6 +128,8 @@ RunFacts TrialRunner::facts_of(const TrialSpec& spec) const {
   facts.oom_patterns = options_.oom_patterns;
   facts.loss_pattern = options_.loss_pattern;
   facts.grad_norm_pattern = options_.grad_norm_pattern;
+  facts.metric_pattern = options_.metric_pattern;
+  facts.has_configuration = options_.command.has_configuration();
   facts.python_package = options_.python_package;
   facts.hosts = hosts_of(options_.slots);
   facts.trial_dir = trial_folder(options_.run_dir, spec.id);

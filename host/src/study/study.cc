@@ -77,7 +77,7 @@ std::string what_next(const StudyRecord& record, const Plan& plan, double spent_
                        std::ceil(spent_hours * 1000) / 1000);
   }
   // Without a profile there was no search that more trials could lengthen.
-  if (!record.profile.is_object()) {
+  if (!record.profile.is_object() && !plan.lacks_configuration()) {
     return fmt::format("this study ended before its search began: {}",
                        lacked_time ? "a --time-budget takes it up again" : "start a new one once the reason is mended");
   }
@@ -99,7 +99,8 @@ std::optional<EndedStudy> ended_study(const fs::path& dir, const ResumeOptions& 
   const bool done = record->status == StudyStatus::completed || record->status == StudyStatus::no_best;
   const bool raised = (options.max_trials && *options.max_trials > plan.max_trials) ||
                       (is_given_more_time(options, plan) && lacked_time) || is_spent(plan.budget, spent_hours);
-  const bool taken_over = options.searcher && record->started() < plan.max_trials && record->profile.is_object();
+  const bool taken_over = options.searcher && record->started() < plan.max_trials &&
+                          (record->profile.is_object() || plan.lacks_configuration());
   if (!done || ((raised || taken_over) && !spent)) return std::nullopt;
   EndedStudy ended;
   ended.result = {record->status,           record->reason,   record->best, record->gain,

@@ -82,6 +82,12 @@ TEST(CurveLines, AGroupIsTheNumberOfAStep) {
   EXPECT_TRUE(std::isnan(*odd[0]) && std::isinf(*odd[1]));
 }
 
+TEST(CurveLines, ThousandsMayBeGroupedAndOtherRanksDoNotCount) {
+  EXPECT_EQ(numbers({"[rank0]:tps: 12,345.5", "[rank1]:tps: 1", "[default12]: tps: 2", "[default0]: tps: 1,000"},
+                    "tps: ([0-9.,]+)"),
+            (Values{12345.5, 1000}));
+}
+
 TEST(CurveLines, AGroupThatIsNoNumberIsOneWarning) {
   std::vector<std::string> warnings;
   EXPECT_EQ(numbers({"loss: n/a", "loss: 2,5", "loss: 3"}, "loss: (\\S+)", &warnings),

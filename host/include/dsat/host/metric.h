@@ -9,6 +9,9 @@
 
 namespace dsat::host {
 
+// The metric of --metric-pattern.
+inline constexpr const char* kPrintedMetric = "printed";
+
 struct MetricInfo {
   std::string name;  // canonical
   bool maximise = true;

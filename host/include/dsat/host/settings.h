@@ -279,6 +279,8 @@ struct TrialMeasurement {
   int start_profile_step = 3, end_profile_step = 5;  // the optimizer steps that are measured, both included
   std::vector<std::string> oom_patterns{};           // regular expressions: lines that mean out of memory
   std::string loss_pattern{}, grad_norm_pattern{};   // their group is the number of a step; empty: none
+  std::string metric_pattern{};                      // its group is the metric, kPrintedMetric; empty: none
+  bool smaller_is_better = false;                    // of that metric
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -299,6 +301,12 @@ struct TrialMeasurement {
     visitor(later_setting(Setting{"grad_norm_pattern", "grad-norm-pattern", nullptr, "REGEX", nullptr,
                                   "the line of a step with its gradient norm, in a group"}),
             self.grad_norm_pattern);
+    visitor(later_setting(Setting{"metric_pattern", "metric-pattern", nullptr, "REGEX", nullptr,
+                                  "maximise the number in the group, of the lines of the window: 'tps: ([0-9.,]+)'"}),
+            self.metric_pattern);
+    visitor(later_setting(Setting{"smaller_is_better", "smaller-is-better", nullptr, "", nullptr,
+                                  "minimise the number of --metric-pattern"}),
+            self.smaller_is_better);
   }
 };
 

@@ -8,6 +8,7 @@
 #include "dsat/config/json.h"
 #include "plan/device_hours.h"
 #include "record/versions.h"
+#include "study/state/phases.h"
 #include "study/watch/guard.h"
 #include "study/watch/profile_trials.h"
 
@@ -18,7 +19,13 @@ StudyState::StudyState(Plan given)
       best(plan.metric, plan.maximise),
       baseline(baseline_configuration(plan)),
       device_memory(plan),
-      watches(baseline_micro_batch(plan)) {}
+      watches(baseline_micro_batch(plan)) {
+  if (!plan.lacks_configuration()) return;
+  // Without ZeRO there is no model of memory to learn by a profile.
+  std::optional<NextPhase> first = next_phase(*this);
+  run.phase = first->phase;
+  run.brief = std::move(first->brief);
+}
 
 std::optional<uint64_t> StudyState::memory_for_best() const {
   return plan.memory_margin > 0 ? device_memory.usable() : std::nullopt;
