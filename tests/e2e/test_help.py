@@ -26,7 +26,7 @@ VALUES = {
     "--master-port": ["29999"], "--search-runner-config": ["runner.yaml"], "--precision": ["fp16", "bf16", "fp32"],
     "--exact": [None], "--events": [str(EVENTS)],
     "--loss-pattern": ["loss: (.+)"], "--grad-norm-pattern": ["norm=(.+)"],
-    "--metric-pattern": ["tps: (.+)"],
+    "--metric-pattern": ["tps: (.+)"], "--device": ["A100", "H100-SXM", "MI300X"],
     "--runner": ["local", "sim"], "--budget": ["2gpuh"], "--sim": [SCENARIO],
     "--max-oom-probability": ["0.1"], "--memory-margin": ["0.1"],
     "--optimizer": ["adam", "adamw", "sgd", "sgd-momentum"], "--checkpointing": ["none", "selective", "full"],
@@ -37,7 +37,8 @@ OF_CLUSTERS = {"--partition", "--account", "--qos", "--constraint", "--gres", "-
 TRANSFORMER = ["--layers", "2", "--hidden", "64", "--heads", "2", "--seq", "16"]
 # What an option needs beside it.
 BESIDE = {"--runner sim": ["--sim", SCENARIO], "--exclude": ["--slots", "2"], "--sim": ["--runner", "sim"],
-          "--smaller-is-better": ["--metric-pattern", "tps: (.+)"]}
+          "--smaller-is-better": ["--metric-pattern", "tps: (.+)"],
+          "--device": ["--tokens-per-sample", "64"]}
 
 
 class Help(HostTest):

@@ -105,6 +105,25 @@ class PrintedMetric(HostTest):
         self.assertIn("--micro-batch-size 8 --global-batch-size 16", (self.dir / "out/best_cmd.txt").read_text())
         self.assertEqual({trial["outcome"] for trial in self.trials()} & {"failed"}, set())
 
+    def test_tokens_and_the_share_of_the_peak(self):
+        self.write_config(CONFIG)
+        options = ["--output-dir", "out", "--max-trials", 6, "--finals", 0, "--searcher", "random", "--slots", 2,
+                   "--metric", "throughput", "--tokens-per-sample", 1024, "--device", "A100"]
+        self.assert_ok(self.run_host(options))
+        tokens = 1024 * json.loads((self.dir / "out/best_ds_metrics.json").read_text())["throughput"]
+        params = self.show("out")["profile"]["num_params"]
+        line = re.search(r"tokens: ([\d.]+)( [kMGT])? tokens/s, MFU ([\d.]+) % \(6 x .* of 2 x A100 at 312 TFLOP/s\)",
+                         (self.dir / "out/summary.txt").read_text())
+        self.assertIsNotNone(line)
+        scale = {None: 1, " k": 1e3, " M": 1e6, " G": 1e9, " T": 1e12}[line[2]]
+        self.assertAlmostEqual(float(line[1]) * scale / tokens, 1, delta=0.01)
+        self.assertAlmostEqual(float(line[3]), 100 * 6 * params * tokens / (2 * 312e12), delta=0.06)
+        for given, text in ((["--device", "A100"], "needs --tokens-per-sample"),
+                            (["--device", "A101", "--tokens-per-sample", 8], "known are V100-SXM, T4")):
+            result = self.run_host(given)
+            self.assert_ok(result, 2)
+            self.assertIn(text, result.stderr)
+
     def test_patterns_that_fit_nothing(self):
         for pattern, line in (("samples/s", "has no group"), ("(a)(b)", "has several groups"),
                               ("([", "--metric-pattern")):

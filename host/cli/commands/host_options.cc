@@ -113,7 +113,7 @@ void add_trial_options(OptionSet& set) {
        setting_option("start-profile-step"), setting_option("end-profile-step"), setting_option("arg-mapping"),
        setting_option("trial-cwd"), setting_option("no-probe"), setting_option("inject"), setting_option("oom-pattern"),
        setting_option("loss-pattern"), setting_option("grad-norm-pattern"), setting_option("metric-pattern"),
-       setting_option("smaller-is-better"),
+       setting_option("smaller-is-better"), setting_option("tokens-per-sample"), setting_option("device"),
        full_experiment_option()});
 }
 

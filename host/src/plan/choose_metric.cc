@@ -11,6 +11,7 @@
 #include "base/guarded.h"
 #include "dsat/host/metric.h"
 #include "outputs/log_lines.h"
+#include "plan/device_peak.h"
 
 namespace dsat::host {
 
@@ -24,6 +25,13 @@ void check_metric_pattern(const StudyOptions& options) {
   }
   if (!options.metric_pattern.empty() && options.simulation)
     throw Error("--metric-pattern: a simulation prints nothing");
+}
+
+void check_tokens(const StudyOptions& options) {
+  if (options.device.empty()) return;
+  device_peak_flops(options.device);
+  if (!options.tokens_per_sample)
+    throw Error(fmt::format("--device {}: MFU needs --tokens-per-sample", options.device));
 }
 
 void choose_metric(const StudyOptions& options, Plan& plan) {

@@ -8,6 +8,7 @@
 namespace dsat::host {
 
 void check_metric_pattern(const StudyOptions& options);
+void check_tokens(const StudyOptions& options);
 
 // Sets the plan's metric and direction.
 void choose_metric(const StudyOptions& options, Plan& plan);

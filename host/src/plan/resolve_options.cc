@@ -185,6 +185,7 @@ void check_numbers(const StudyOptions& o) {
   if (!o.loss_pattern.empty()) compiled_number_pattern("--loss-pattern", o.loss_pattern);
   if (!o.grad_norm_pattern.empty()) compiled_number_pattern("--grad-norm-pattern", o.grad_norm_pattern);
   check_metric_pattern(o);
+  check_tokens(o);
   for (const int stage : o.zero_stages) {
     if (stage < 0 || stage > 3) throw Error(fmt::format("--zero-stages {}: stages are 0, 1, 2, 3", stage));
   }

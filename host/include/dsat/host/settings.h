@@ -281,6 +281,8 @@ struct TrialMeasurement {
   std::string loss_pattern{}, grad_norm_pattern{};   // their group is the number of a step; empty: none
   std::string metric_pattern{};                      // its group is the metric, kPrintedMetric; empty: none
   bool smaller_is_better = false;                    // of that metric
+  std::optional<int64_t> tokens_per_sample{};        // shows tokens/s beside samples/s
+  std::string device{};                              // a name of host/data/devices.json, for MFU; empty: none
 
   template <class Self, class Visitor>
   static void visit(Self& self, Visitor&& visitor) {
@@ -307,6 +309,13 @@ struct TrialMeasurement {
     visitor(later_setting(Setting{"smaller_is_better", "smaller-is-better", nullptr, "", nullptr,
                                   "minimise the number of --metric-pattern"}),
             self.smaller_is_better);
+    visitor(later_setting(Setting{"tokens_per_sample", "tokens-per-sample", nullptr, "N", nullptr,
+                                  "show the best's tokens/s too: the tokens of a sample"}),
+            self.tokens_per_sample);
+    visitor(
+        later_setting(Setting{"device", "device", nullptr, "NAME", nullptr,
+                              "with --tokens-per-sample: show the MFU on this device: A100, H100-SXM, MI300X, ..."}),
+        self.device);
   }
 };
 

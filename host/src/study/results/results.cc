@@ -15,7 +15,9 @@
 #include "dsat/base/units.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
+#include "dsat/config/json_numbers.h"
 #include "dsat/config/rules.h"
+#include "dsat/config/world.h"
 #include "dsat/host/format.h"
 #include "facts/memory.h"
 #include "finals/drift.h"
@@ -24,6 +26,7 @@
 #include "finals/simpler.h"
 #include "finals/twin_check.h"
 #include "finals/verification.h"
+#include "plan/device_peak.h"
 #include "record/measured.h"
 #include "record/versions.h"
 #include "variables/hyperparameters.h"
@@ -141,6 +144,22 @@ std::string gain_text(const Plan& plan, const std::vector<Trial>& trials, const 
   return fmt::format("your own configuration: trial {}, {}\n", trial->id(), how_it_ended(trial->record));
 }
 
+// "tokens: ..." of the best, if --tokens-per-sample is given and its throughput is known; with the share of the
+// devices' peak, by the usual 6 FLOPs a token and parameter, if the model's size is known too.
+std::string tokens_text(const ResultsView& view) {
+  const double samples = config::number_at(view.best->metrics, "throughput").value_or(0);
+  if (!view.plan.tokens_per_sample || samples <= 0) return "";
+  const double tokens = samples * static_cast<double>(*view.plan.tokens_per_sample);
+  const auto world = config::tuned_world(view.best->config);
+  const int64_t devices = world ? world->size() : view.plan.slots.slots_per_trial;
+  const double params = view.profile.is_object() ? config::number_at(view.profile, "num_params").value_or(0) : 0;
+  if (view.plan.device.empty() || params <= 0) return fmt::format("tokens: {} tokens/s\n", format_count(tokens));
+  const double peak = device_peak_flops(view.plan.device);
+  return fmt::format("tokens: {} tokens/s, MFU {:.1f} % (6 x {} parameters, of {} x {} at {}FLOP/s)\n",
+                     format_count(tokens), 100 * 6 * params * tokens / (peak * static_cast<double>(devices)),
+                     format_count(params), devices, view.plan.device, format_count(peak));
+}
+
 // "end to end: a step takes ...", if the script takes clearly more of a step of the best than the engine does; else "".
 std::string end_to_end_text(const Plan& plan, const std::vector<Trial>& trials, const BaselineConfiguration& own,
                             const std::optional<BestRecord>& best) {
@@ -214,6 +233,7 @@ std::string summary_text(const ResultsView& view) {
                         format_metric(view.plan.metric, view.best->metric));
     if (!view.best->why.empty()) text += fmt::format("note: {}\n", view.best->why);
   }
+  if (view.best) text += tokens_text(view);
   if (view.best) text += simplified_text(view.trials, view.best->trial);
   text += drift_text(view.trials, view.plan.metric, view.plan.maximise);
   if (view.own != nullptr) {
