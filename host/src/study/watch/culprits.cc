@@ -10,6 +10,7 @@
 #include <iterator>
 
 #include "dsat/config/batch.h"
+#include "dsat/config/defaults.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
 #include "study/watch/failure_watch.h"
@@ -69,7 +70,8 @@ std::string name_of(const config::Axis& axis, const Json& value) {
 }
 std::string name_of_stage(int stage) { return fmt::format("{} {}", config::kStageKey, stage); }
 
-// The name of each feature of a configuration: its stage, and its value of each key that is tuned.
+// The name of each feature of a configuration: its stage, and its value of each key that is tuned. A key that it leaves
+// out has DeepSpeed's default in a stage where it is tuned: else a default would be blamed that trained all the time.
 template <class Visit>
 void for_each_name(const Json& config, const config::Space& space, const Visit& visit) {
   const int stage = config::zero_stage(config);
@@ -77,9 +79,11 @@ void for_each_name(const Json& config, const config::Space& space, const Visit& 
   std::set<std::string> seen;
   for (const config::StageSpace& of_stage : space.stages) {
     for (const config::Axis& axis : of_stage.axes) {
-      const Json* value = config::find(config, axis.key);
-      if (value == nullptr || !seen.insert(axis.key).second) continue;
-      visit(name_of(axis, *value), axis.values.size(), false);
+      const Json* given = config::find(config, axis.key);
+      const bool is_read = given == nullptr && of_stage.stage == stage;
+      const Json value = is_read ? config::deepspeed_default(axis.key, stage) : given != nullptr ? *given : Json();
+      if (value.is_null() || !seen.insert(axis.key).second) continue;
+      visit(name_of(axis, value), axis.values.size(), false);
     }
   }
 }

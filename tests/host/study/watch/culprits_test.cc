@@ -220,6 +220,16 @@ TEST_F(CulpritsTest, ASizeThatFailedThriceIsRefusedUntilALargerOneTrains) {
   EXPECT_EQ(at(64), "");
 }
 
+TEST_F(CulpritsTest, AKeyThatIsLeftOutHasTrainedWithItsDefault) {
+  add(Outcome::completed, config(2, {}, 4));  // reduce_scatter is true then
+  for (const int64_t micro_batch : {128, 97, 83}) failed(2, true, true, "ValueError: a batch of 128", micro_batch);
+  EXPECT_EQ(refusal(2, false, true), "") << "what they share beyond what trained is overlap_comm, and their size";
+  add(Outcome::completed, config(1, {}, 4));
+  failed(3, true, true, "KeyError: 'a'");
+  failed(3, false, true, "KeyError: 'a'");
+  EXPECT_THAT(refusal(3, false, true), StartsWith("zero_optimization.stage 3 ")) << "stage 1 reads no prefetch bucket";
+}
+
 TEST_F(CulpritsTest, BelowAllThatTrainedTheSizeMayBeTooSmall) {
   trained(1, true, true, 16);
   failed(2, false, false, "ValueError: 1 sample", 1);
