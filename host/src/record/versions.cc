@@ -51,8 +51,9 @@ std::vector<std::string> warn_of_versions(const std::vector<Trial>& trials, uint
     if (part.version != &EndDetails::engine_version) continue;
     const std::optional<config::EngineVersion> version = config::parse_engine_version(now);
     if (!version) continue;
-    for (std::string& defect : config::engine_defects(*version, stages)) warnings.push_back(std::move(defect));
-    const auto fractions = config::refused_fractions(*version, trials[id].record.config);
+    const Json& config = trials[id].record.config;
+    for (std::string& defect : config::engine_defects(*version, stages, config)) warnings.push_back(std::move(defect));
+    const auto fractions = config::refused_fractions(*version, config);
     if (fractions.empty()) continue;
     warnings.push_back(fmt::format("DeepSpeed {} wants a whole number for '{}'", now, fmt::join(fractions, "', '")));
   }

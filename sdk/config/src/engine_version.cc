@@ -16,7 +16,9 @@ struct Defect {
   EngineVersion from, before;
   int stage;
   const char* text;
+  bool of_bf16 = false;  // of no other precision
 };
+constexpr EngineVersion kNotYet{1 << 20, 0, 0};  // no version is known that mended it
 
 constexpr Defect kDefects[] = {
     {{0, 17, 6},
@@ -24,6 +26,13 @@ constexpr Defect kDefects[] = {
      2,
      "may reduce gradients wrongly at ZeRO 2: leave stage 2 out, or train with 0.18.3 or later"},
     {{0, 18, 5}, {0, 18, 7}, 2, "is slower at ZeRO 2 than the versions before and after it"},
+    {{0, 18, 3},
+     kNotYet,
+     2,
+     "loses gradients in bf16 at ZeRO 2 on several ranks if a module runs more than once a step (its issue 8224): "
+     "leave "
+     "stage 2 out then",
+     true},
 };
 
 constexpr const char* kRetired[] = {"curriculum_learning",
@@ -56,11 +65,15 @@ std::optional<EngineVersion> parse_engine_version(std::string_view text) {
   return version;
 }
 
-std::vector<std::string> engine_defects(const EngineVersion& version, const std::vector<int>& stages) {
+std::vector<std::string> engine_defects(const EngineVersion& version, const std::vector<int>& stages,
+                                        const Json& config) {
+  const Json* bf16 = find(config, "bf16.enabled");
+  const bool is_bf16 = bf16 != nullptr && *bf16 == true;
   std::vector<std::string> found;
   for (const Defect& defect : kDefects) {
     const bool has = !(version < defect.from) && version < defect.before;
-    if (!has || std::find(stages.begin(), stages.end(), defect.stage) == stages.end()) continue;
+    if (!has || (defect.of_bf16 && !is_bf16) || std::find(stages.begin(), stages.end(), defect.stage) == stages.end())
+      continue;
     found.push_back(fmt::format("DeepSpeed {}.{}.{} {}", version.major, version.minor, version.patch, defect.text));
   }
   return found;

@@ -22,14 +22,20 @@ TEST(EngineVersions, AreReadAndOrdered) {
   }
 }
 
+const Json kFp32 = Json::object();
+
 TEST(EngineVersions, ADefectCountsForItsVersionsAndStages) {
-  EXPECT_THAT(engine_defects(version("0.17.6"), {1, 2, 3}), ElementsAre(HasSubstr("DeepSpeed 0.17.6 may reduce")));
-  EXPECT_THAT(engine_defects(version("0.18.2"), {2}), ElementsAre(HasSubstr("0.18.3 or later")));
-  EXPECT_THAT(engine_defects(version("0.18.6"), {2}), ElementsAre(HasSubstr("slower at ZeRO 2")));
-  EXPECT_THAT(engine_defects(version("0.18.2"), {0, 1, 3}), IsEmpty());
+  EXPECT_THAT(engine_defects(version("0.17.6"), {1, 2, 3}, kFp32),
+              ElementsAre(HasSubstr("DeepSpeed 0.17.6 may reduce")));
+  EXPECT_THAT(engine_defects(version("0.18.2"), {2}, kFp32), ElementsAre(HasSubstr("0.18.3 or later")));
+  EXPECT_THAT(engine_defects(version("0.18.6"), {2}, kFp32), ElementsAre(HasSubstr("slower at ZeRO 2")));
+  EXPECT_THAT(engine_defects(version("0.18.2"), {0, 1, 3}, kFp32), IsEmpty());
   for (const char* sound : {"0.14.5", "0.17.5", "0.18.3", "0.18.7", "0.19.6"}) {
-    EXPECT_THAT(engine_defects(version(sound), {0, 1, 2, 3}), IsEmpty()) << sound;
+    EXPECT_THAT(engine_defects(version(sound), {0, 1, 2, 3}, kFp32), IsEmpty()) << sound;
   }
+  const Json bf16{{"bf16", {{"enabled", true}}}};
+  EXPECT_THAT(engine_defects(version("0.19.6"), {2}, bf16), ElementsAre(HasSubstr("more than once a step")));
+  EXPECT_THAT(engine_defects(version("0.19.6"), {1, 3}, bf16), IsEmpty());
 }
 
 TEST(EngineVersions, RetiredKeysAreNamedEvenWhereTheyAreOff) {

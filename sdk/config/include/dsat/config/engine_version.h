@@ -24,8 +24,9 @@ inline bool operator<(const EngineVersion& a, const EngineVersion& b) {
 // "0.14.5", "0.12.3+git"; nullopt: another text.
 std::optional<EngineVersion> parse_engine_version(std::string_view text);
 
-// The defects of a version that matter to a study of these ZeRO stages, one line each.
-std::vector<std::string> engine_defects(const EngineVersion& version, const std::vector<int>& stages);
+// The defects of a version that matter to a study of these ZeRO stages, one line each. `config`: for its precision.
+std::vector<std::string> engine_defects(const EngineVersion& version, const std::vector<int>& stages,
+                                        const Json& config);
 
 // The keys of a configuration that DeepSpeed after 0.19.6 refuses even where they are switched off, dotted.
 std::vector<std::string> retired_keys(const Json& config);
