@@ -142,5 +142,21 @@ TEST(Surrogate, FailuresAboveWhatRanAreACeilingAndBlameNoStage) {
   EXPECT_GT(surrogate.probability_of_running({one, 80}), 0.2);
 }
 
+TEST(Surrogate, ACeilingIsLookedForUntilItIsKnownWithinATenth) {
+  const Surface surface;
+  const Study study = make_study(surface, small_space({1}));
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  const zero_model::Arm* arm = space.arm(zero_model::Configuration{1, {0}});
+  surrogate.learn({0, {arm, 179}, Outcome::completed, 100, {}});
+  TrialId id = 1;
+  for (const int64_t micro_batch : {512, 320, 240}) {
+    surrogate.learn({id++, {arm, micro_batch}, Outcome::failed, {}, {}});
+  }
+  EXPECT_GT(surrogate.probability_of_running({arm, 200}), 0.5);
+  surrogate.learn({id, {arm, 224}, Outcome::completed, 110, {}});
+  EXPECT_LT(surrogate.probability_of_running({arm, 232}), 0.05);
+}
+
 }  // namespace
 }  // namespace dsat::tests
