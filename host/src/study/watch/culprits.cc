@@ -70,17 +70,17 @@ std::string name_of(const config::Axis& axis, const Json& value) {
 }
 std::string name_of_stage(int stage) { return fmt::format("{} {}", config::kStageKey, stage); }
 
-// The name of each feature of a configuration: its stage, and its value of each key that is tuned. A key that it leaves
-// out has DeepSpeed's default in a stage where it is tuned: else a default would be blamed that trained all the time.
+// The name of each feature of a configuration: its stage, and its value of each key that is tuned. A key that is left
+// out of one that `trained` has DeepSpeed's default: else a default would be blamed that trains all the time.
 template <class Visit>
-void for_each_name(const Json& config, const config::Space& space, const Visit& visit) {
+void for_each_name(const Json& config, const config::Space& space, bool trained, const Visit& visit) {
   const int stage = config::zero_stage(config);
   visit(name_of_stage(stage), space.stages.size(), true);
   std::set<std::string> seen;
   for (const config::StageSpace& of_stage : space.stages) {
     for (const config::Axis& axis : of_stage.axes) {
       const Json* given = config::find(config, axis.key);
-      const bool is_read = given == nullptr && of_stage.stage == stage;
+      const bool is_read = trained && given == nullptr && of_stage.stage == stage;
       const Json value = is_read ? config::deepspeed_default(axis.key, stage) : given != nullptr ? *given : Json();
       if (value.is_null() || !seen.insert(axis.key).second) continue;
       visit(name_of(axis, value), axis.values.size(), false);
@@ -90,9 +90,9 @@ void for_each_name(const Json& config, const config::Space& space, const Visit& 
 
 }  // namespace
 
-std::vector<Culprits::Feature> Culprits::features_of(const Json& config, const config::Space& space) {
+std::vector<Culprits::Feature> Culprits::features_of(const Json& config, const config::Space& space, bool trained) {
   std::vector<Feature> features;
-  for_each_name(config, space, [&](const std::string& text, size_t values, bool is_stage) {
+  for_each_name(config, space, trained, [&](const std::string& text, size_t values, bool is_stage) {
     const auto [at, is_new] = features_.emplace(text, static_cast<Feature>(names_.size()));
     if (is_new) names_.push_back({text, values, is_stage});
     features.push_back(at->second);
@@ -137,7 +137,7 @@ void Culprits::add(const Trial& trial, const config::Space& space) {
   if (!trained && (trial.end->from_checkpoint || trial.end->deviation || is_of_code(trial))) return;
   std::vector<Feature> features;
   try {
-    features = features_of(trial.record.config, space);
+    features = features_of(trial.record.config, space, trained);
   } catch (const Error&) {  // nobody can read this configuration
     return;
   }
@@ -317,7 +317,7 @@ std::string Culprits::why_refused(const Json& config, const config::Space& space
   if (alike_.empty()) return "";
   std::vector<std::string> texts;
   try {
-    for_each_name(config, space, [&](const std::string& text, size_t, bool) { texts.push_back(text); });
+    for_each_name(config, space, false, [&](const std::string& text, size_t, bool) { texts.push_back(text); });
   } catch (const Error&) {
     return "";
   }

@@ -78,7 +78,7 @@ class Culprits {
   };
 
   bool learn_training(const Trial& trial, const std::vector<Feature>& features);
-  std::vector<Feature> features_of(const Json& config, const config::Space& space);
+  std::vector<Feature> features_of(const Json& config, const config::Space& space, bool trained);
   std::vector<Feature> known_features(const std::vector<std::string>& texts) const;
   void suspect_anew(const std::string& text);
   std::vector<Suspicion> suspicions_of(std::vector<Failure> failures) const;
