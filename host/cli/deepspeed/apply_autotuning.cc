@@ -40,7 +40,8 @@ class Applier {
 
   void apply_search() {
     const std::string fallback = deepspeed_form_ ? kDefaultMetric : options_.metric;
-    if (!values_.given("metric")) options_.metric = section_.metric.value_or(fallback);
+    if (!values_.given("metric") && !values_.given("metric-pattern"))
+      options_.metric = section_.metric.value_or(fallback);
     if (section_.fast.value_or(deepspeed_form_)) {
       options_.default_axes = false;
       say("fast: only ZeRO stage, micro batch and what the configuration lists are tuned; \"fast\": false tunes more");
