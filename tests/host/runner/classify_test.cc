@@ -311,8 +311,11 @@ TEST_F(Classify, ACheckpointInAFolderThatTrialsShareIsNoted) {
   EXPECT_EQ(end().checkpoint_outside, "/home/ann/ck");
   facts_.cwd = dir() / kCwdFolder;
   EXPECT_EQ(end().checkpoint_outside, "");
+  std::filesystem::create_directories(dir() / kProbeFolder);
   const auto saved = [&](const std::string& folder) {  // newer engines do not print it
-    write_text(dir() / kProbeFolder / "rank0.json", R"({"schema": 1, "checkpoint": ")" + folder + R"("})");
+    const Json file{{"schema", 1}, {"rank", 0}, {"world_size", 1}, {"torch", {}}, {"deepspeed", {}}, {"device", {}},
+                    {"process", {}}, {"batches", {}}, {"checkpoint", folder}};
+    write_text(dir() / kProbeFolder / "rank0.json", file.dump());
     return end().checkpoint_outside;
   };
   EXPECT_EQ(saved("/home/ann/new"), "/home/ann/new");

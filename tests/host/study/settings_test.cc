@@ -34,8 +34,8 @@ TEST(Settings, EveryFieldHasARow) {
   EXPECT_EQ(rows<SearchSettings>(), 2);
   [[maybe_unused]] const auto& [d1, d2, d3, d4, d5, d6, d7] = SlotOptions();
   EXPECT_EQ(rows<SlotOptions>(), 7);
-  [[maybe_unused]] const auto& [m1, m2, m3, m4, m5, m6] = TrialMeasurement();
-  EXPECT_EQ(rows<TrialMeasurement>(), 6);
+  [[maybe_unused]] const auto& [m1, m2, m3, m4, m5, m6, m7, m8, m9, m10] = TrialMeasurement();
+  EXPECT_EQ(rows<TrialMeasurement>(), 10);
   [[maybe_unused]] const auto& [c1, c2, c3, c4, c5, c6, c7, c8, c9] = TrialSetup();
   EXPECT_EQ(rows<TrialSetup>(), 9);
   [[maybe_unused]] const auto& [p1, p2, p3] = PluginProcesses();

@@ -20,7 +20,7 @@ SpaceResult build(const char* space_file, const char* user_config = "{}", int64_
   return build_space(request);
 }
 
-std::string refusal(const char* space_file, const char* user_config = "{}") {
+std::string complaint_of(const char* space_file, const char* user_config = "{}") {
   return error_of([&] { build(space_file, user_config); });
 }
 
@@ -92,32 +92,32 @@ TEST(Conditions, AWorldThatDoesNotFitLeavesTheAxisAtItsUsualValue) {
 }
 
 TEST(Conditions, ThoseThatCanNeverHoldAreRefused) {
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": "b == 1"}})"),
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": "b == 1"}})"),
               HasSubstr("a: its condition \"b == 1\" names 'b', which neither the configuration nor the space has"));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "divides": "b"}})"), HasSubstr("names 'b'"));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": "a == 1"}})"), HasSubstr("names the axis itself"));
-  EXPECT_THAT(refusal(R"({"b": [1, 2], "a": {"values": [1, 2], "if": "b == 3"}})"),
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "divides": "b"}})"), HasSubstr("names 'b'"));
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": "a == 1"}})"), HasSubstr("names the axis itself"));
+  EXPECT_THAT(complaint_of(R"({"b": [1, 2], "a": {"values": [1, 2], "if": "b == 3"}})"),
               HasSubstr("a: no value of b fits \"b == 3\""));
-  EXPECT_THAT(refusal(R"({"b": [1, 2], "a": {"values": [1, 2], "if": ["b == 1", "b == 2"]}})"),
+  EXPECT_THAT(complaint_of(R"({"b": [1, 2], "a": {"values": [1, 2], "if": ["b == 1", "b == 2"]}})"),
               HasSubstr("a: no value of b fits \"b == 1\" and \"b == 2\""));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": ["stage == 1", "stage == 3"]}})"),
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": ["stage == 1", "stage == 3"]}})"),
               HasSubstr("a: no ZeRO stage fits \"stage == 1\" and \"stage == 3\""));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": ["micro_batch < 4", "micro_batch > 8"]}})"),
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": ["micro_batch < 4", "micro_batch > 8"]}})"),
               HasSubstr("no value of train_micro_batch_size_per_gpu fits"));
-  EXPECT_THAT(refusal(R"({"a": {"values": [3, 5], "divides": "world_size"}})"),
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [3, 5], "divides": "world_size"}})"),
               HasSubstr("a: no value of [3,5] divides world_size = 8"));
 }
 
 TEST(Conditions, TextsThatAreNoneAreRefused) {
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": "stage"}})"), HasSubstr("write it as \"stage == 3\""));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": "stage = 3"}})"), HasSubstr("write it as \"stage == 3\""));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": "== 3"}})"), HasSubstr("write it as \"stage == 3\""));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": "b =="}})"), HasSubstr("write it as \"stage == 3\""));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": 3}})"), HasSubstr("\"if\" is 3"));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "if": []}})"), HasSubstr("\"if\" is []"));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "divides": 0}})"), HasSubstr("name a positive integer"));
-  EXPECT_THAT(refusal(R"({"a": {"values": [1, 2], "divides": true}})"), HasSubstr("name a positive integer"));
-  EXPECT_THAT(refusal(R"({"zero_optimization.stage": {"values": [1, 2], "if": "micro_batch > 1"}})"),
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": "stage"}})"), HasSubstr("write it as \"stage == 3\""));
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": "stage = 3"}})"), HasSubstr("write it as \"stage == 3\""));
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": "== 3"}})"), HasSubstr("write it as \"stage == 3\""));
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": "b =="}})"), HasSubstr("write it as \"stage == 3\""));
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": 3}})"), HasSubstr("\"if\" is 3"));
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "if": []}})"), HasSubstr("\"if\" is []"));
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "divides": 0}})"), HasSubstr("name a positive integer"));
+  EXPECT_THAT(complaint_of(R"({"a": {"values": [1, 2], "divides": true}})"), HasSubstr("name a positive integer"));
+  EXPECT_THAT(complaint_of(R"({"zero_optimization.stage": {"values": [1, 2], "if": "micro_batch > 1"}})"),
               HasSubstr("holds for the whole study"));
 }
 
