@@ -142,7 +142,7 @@ TEST(Surrogate, FailuresAboveWhatRanAreACeilingAndBlameNoStage) {
   EXPECT_GT(surrogate.probability_of_running({one, 80}), 0.2);
 }
 
-TEST(Surrogate, ACeilingIsLookedForUntilItIsKnownWithinATenth) {
+TEST(Surrogate, ACeilingIsLookedForUntilItIsKnownWithinAQuarter) {
   const Surface surface;
   const Study study = make_study(surface, small_space({1}));
   zero_model::ModelSpace space(study);
