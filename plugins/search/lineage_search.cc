@@ -32,8 +32,9 @@ void LineageSearch::prepare(const Study& study) {
   if (micro_batches_->empty()) throw Error("the space allows no micro batch; widen its bounds or the global batch");
   configurations_ = std::make_unique<Configurations>(study.seed, space_);
   history_ = std::make_unique<TrialHistory>(study);
-  // With a fixed global batch, latency counts the same samples at every micro batch. Other times do not.
-  const bool whole_step = study.metric == "latency" || study.metric == "wall_latency";
+  // With a fixed global batch, latency counts the same samples at every micro batch, and so does what a script prints
+  // of its steps. Other times do not.
+  const bool whole_step = study.metric == "latency" || study.metric == "wall_latency" || study.metric == "printed";
   small_wins_ = !study.maximise && !(whole_step && space_.micro_batch_divides);
 }
 

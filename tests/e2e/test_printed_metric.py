@@ -73,7 +73,7 @@ class PrintedMetric(HostTest):
         self.program("titan.py", "titan")
         (self.dir / "llama.toml").write_text("[training]\n")
         best = self.tune("env PYTORCH_CUDA_ALLOC_CONF={alloc} torchrun --nproc_per_node=2 --rdzv_backend c10d "
-                         "--rdzv_endpoint=localhost:0 --role rank -m titan --job.config_file llama.toml "
+                         "--rdzv_endpoint=localhost:0 --role rank --tee 3 -m titan --job.config_file llama.toml "
                          "--training.local_batch_size {bs} --activation_checkpoint.mode={ac} {torch_compile}",
                          {"bs": [2, 4], "ac": ["selective", "none"],
                           "alloc": ["", "expandable_segments:True"], "torch_compile": ["", "--compile.enable"]},
@@ -92,7 +92,7 @@ class PrintedMetric(HostTest):
         self.assertEqual(best, {"precision": "bf16-mixed", "strategy": "fsdp", "workers": 4})
 
     def test_megatron(self):
-        """A time that is to become smaller; its batch sizes stay."""
+        """Its own micro batch is in its flag, which follows; the global batch stays."""
         self.program("pretrain_gpt.py", "megatron")
         self.tune("env CUDA_DEVICE_MAX_CONNECTIONS={connections} torchrun --nproc_per_node 2 pretrain_gpt.py "
                   "--micro-batch-size 1 --global-batch-size 16 --use-distributed-optimizer {overlap}",
@@ -102,7 +102,8 @@ class PrintedMetric(HostTest):
         best = min((trial for trial in self.trials() if trial["outcome"] == "completed"),
                    key=lambda trial: trial["metrics"]["printed"])["config"]
         self.assertEqual([best["overlap"], best["connections"]], ["--overlap-grad-reduce", 1])
-        self.assertIn("--micro-batch-size 1 --global-batch-size 16", (self.dir / "out/best_cmd.txt").read_text())
+        self.assertEqual(best["train_micro_batch_size_per_gpu"], 8)
+        self.assertIn("--micro-batch-size 8 --global-batch-size 16", (self.dir / "out/best_cmd.txt").read_text())
         self.assertEqual({trial["outcome"] for trial in self.trials()} & {"failed"}, set())
 
     def test_tokens_and_the_share_of_the_peak(self):
