@@ -1,4 +1,4 @@
-// What the two files of the engine share. Threading: pure functions. Units: bytes. Errors: none.
+// The helpers that both files of the engine share. Threading: pure functions. Units: bytes. Errors: none.
 #ifndef DSAT_BENCH_SEARCH_STRANGERS_ENGINE_PARTS_H_
 #define DSAT_BENCH_SEARCH_STRANGERS_ENGINE_PARTS_H_
 

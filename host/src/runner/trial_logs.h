@@ -46,7 +46,7 @@ TrialLogs read_trial_logs(const RunFacts& facts);
 std::vector<std::optional<double>> printed_numbers(const TrialLogs& logs, const char* option,
                                                    const std::string& pattern, std::vector<std::string>& warnings);
 
-// What the trial has printed so far of --metric-pattern, which it has. Logs of up to kHarmlessOutputBytes are read.
+// Reads the numbers that the trial has printed so far for its --metric-pattern, in logs of up to kHarmlessOutputBytes.
 PrintedMetric read_printed_metric(const RunFacts& facts, bool is_measured);
 
 // `on_processors`: the device's memory is the machine's.

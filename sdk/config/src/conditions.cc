@@ -82,7 +82,7 @@ bool compares(const Json& left, Comparison comparison, const Json& right) {
   }
 }
 
-// What a condition names in a configuration; null: nothing is there.
+// Returns the value that a condition names in a configuration; null: there is none.
 Json named_in(const Json& config, const Condition& condition, std::optional<int64_t> world_size) {
   if (condition.key.empty()) return condition.value;
   if (condition.key == kStageKey) return zero_stage(config);

@@ -38,7 +38,7 @@ class Settling {
     throw Error(fmt::format("{}: {}: {}", entry_.origin, entry_.key, what));
   }
 
-  // What the condition's key may be; nullopt: unknown.
+  // The values that the condition's key may have; nullopt: unknown.
   std::optional<std::vector<Json>> values_of(const Condition& condition) const {
     if (condition.key.empty()) return std::vector<Json>{condition.value};
     if (condition.key == entry_.key) refuse(fmt::format("its condition \"{}\" names the axis itself", condition.text));

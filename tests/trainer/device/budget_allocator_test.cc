@@ -50,7 +50,7 @@ TEST(BudgetAllocatorTest, CountsAndRefusesTensors) {
   EXPECT_NO_THROW(floats(1 << 20));
 }
 
-// What the process takes from the system is the peak that is reported, or nearly.
+// The process takes from the system nearly the peak that is reported.
 TEST(BudgetAllocatorTest, AFreedBlockHasRoomForTheNextOfItsSize) {
   set_device_memory(install_budget(std::nullopt));
   std::vector<at::Tensor> blocks;

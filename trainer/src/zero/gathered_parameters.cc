@@ -19,7 +19,7 @@ std::vector<int64_t> sizes_of(const Layout& layout) {
   return sizes;
 }
 
-// What a reader by a pointer gets, by the parameter that lies there.
+// The bytes that a reader by a pointer gets, by the parameter that lies there.
 std::vector<AbsentMemory::Part> absent_parts(const GroupSlot& group, size_t element_bytes, int rank) {
   std::vector<AbsentMemory::Part> parts;
   for (const ParameterSlot& slot : group.parameters) {

@@ -132,7 +132,7 @@ class ShardedConstruction::Impl {
     throw Error("ranks make different models in in_shards(): their parameters differ in size, number or order of use");
   }
 
-  // One that nobody else has any more only waits for its end.
+  // A tensor that nobody else holds any more only waits for its end.
   void cut_idle() {
     std::vector<size_t> used;
     for (const size_t id : whole_) {
