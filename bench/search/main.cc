@@ -33,7 +33,6 @@ po::options_description described() {
       "reported, silent or both: the half of each family whose trials report their peak memory, the other, or both");
   add("family-seed", po::value<int>()->default_value(1),
       "draws six, jobs, odd and strange; tune on 1 and 2, judge on others");
-  add("held-back", "the scenarios that are kept back, instead of the others; for before a release");
   add("noise", po::value<double>(),
       "percent: the noise of every trial, in place of the scenario's own; each reports the spread of its three steps");
   add("seeds", po::value<int>()->default_value(20), "seeds of each study");
@@ -72,14 +71,10 @@ std::vector<Surface> chosen_surfaces(const po::variables_map& given) {
   if (peaks != "reported" && peaks != "silent" && peaks != "both")
     throw Error("--peaks takes reported, silent or both");
   std::vector<Surface> all;
-  if (given.count("held-back") != 0) {
-    all = held_back_surfaces();
-  } else {
-    const uint64_t seed = static_cast<uint64_t>(at_least_one(given, "family-seed"));
-    for (const auto& some : {classic_surfaces(), zero_surfaces(30'000, 14), other_surfaces(), six_surfaces(seed),
-                             job_surfaces(seed, 20), odd_surfaces(seed), strange_surfaces(seed, kStrangeEach)}) {
-      all.insert(all.end(), some.begin(), some.end());
-    }
+  const uint64_t seed = static_cast<uint64_t>(at_least_one(given, "family-seed"));
+  for (const auto& some :
+       {six_surfaces(seed), job_surfaces(seed, 20), odd_surfaces(seed), strange_surfaces(seed, kStrangeEach)}) {
+    all.insert(all.end(), some.begin(), some.end());
   }
   std::vector<Surface> chosen;
   const bool quick = given.count("quick") != 0 && given.count("scenarios") == 0;

@@ -69,7 +69,7 @@ TEST(Summary, IsTheMedianOverSeeds) {
 }
 
 struct Studied {
-  Surface surface = classic_surfaces()[1];
+  Surface surface = six_surfaces(1)[1];
   config::Space space = surface.space();
   StudySetting setting{&surface, &space, 3, 16, 1};
   ProfileRun profile = run_profile(testing::factory<ModelProfiler>(), setting);
@@ -166,7 +166,7 @@ TEST(StudyRun, ARepeatedConfigurationHasOtherNoise) {
 
 // A profiler whose trials fail.
 TEST(StudyRun, AProfileThatFailsIsReportedAndNotThrown) {
-  Surface surface = classic_surfaces().front();
+  Surface surface = six_surfaces(1).front();
   surface.script_limit = 1;
   const config::Space space = surface.space();
   const StudySetting setting{&surface, &space, 1, 16, 1};

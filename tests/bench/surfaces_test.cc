@@ -1,5 +1,4 @@
 // The scenarios of bench/search: what they promise to those who are measured on them.
-// Every family of surfaces is checked, the held-back ones too.
 #include "search/surfaces/surfaces.h"
 
 #include <gmock/gmock.h>
@@ -7,51 +6,29 @@
 
 #include "search/surfaces/measure.h"
 #include "search/surfaces/optimum.h"
-#include "search/surfaces/twists.h"
 
 namespace dsat::bench {
 namespace {
 
-std::vector<Surface> every_surface() {
-  std::vector<Surface> all = classic_surfaces();
-  for (const auto& some : {zero_surfaces(30'000, 14), other_surfaces(), held_back_surfaces()}) {
-    all.insert(all.end(), some.begin(), some.end());
-  }
-  return all;
-}
-
-TEST(Surfaces, AreTheSameEveryTime) {
-  const std::vector<Surface> once = every_surface(), again = every_surface();
-  ASSERT_EQ(once.size(), again.size());
-  for (size_t i = 0; i < once.size(); ++i) {
-    Json config = once[i].base_config();
-    config["train_micro_batch_size_per_gpu"] = 3;
-    const SurfaceTrial a = measure(once[i], config, 5, 0), b = measure(again[i], config, 5, 0);
-    EXPECT_EQ(a.answer.metrics, b.answer.metrics) << once[i].name;
-    EXPECT_EQ(a.duration_s, b.duration_s) << once[i].name;
-  }
-}
-
-TEST(Surfaces, HaveNamesOfTheirOwnAndNoiseOfTheirOwn) {
-  std::set<std::string> names;
-  std::set<uint64_t> ids;
-  for (const Surface& surface : every_surface()) {
-    EXPECT_TRUE(names.insert(surface.name).second) << surface.name;
-    EXPECT_TRUE(ids.insert(surface.id).second) << surface.name;
-    EXPECT_FALSE(surface.about.empty()) << surface.name;
-  }
-}
-
-TEST(Surfaces, CanBeProfiledAtTheHighestStage) {
-  for (const Surface& surface : every_surface()) {
-    Json config = surface.base_config();
-    config["zero_optimization"]["stage"] = 3;
-    EXPECT_GT(surface.throughput(point_of(config)), 0) << surface.name;
-  }
+// Memory that grows by a line, and time with half its speed at two samples.
+Surface simple_surface() {
+  Surface surface = six_surfaces(1).front();
+  surface.script_limit = 0;
+  surface.noise = SurfaceNoise();
+  surface.physics = [](const SurfacePoint& point) {
+    const double samples = static_cast<double>(point.micro_batch);
+    Truth truth;
+    truth.forward_s = 0.01 * (samples + 2);
+    truth.backward_s = 0.02 * (samples + 2) * (point.overlap ? 0.9 : 1) + 1e6 / point.reduce_bucket;
+    truth.step_s = 0.01 * point.stage;
+    truth.peak_bytes = 4e9 + 0.2e9 * samples + 2 * point.reduce_bucket;
+    return truth;
+  };
+  return surface;
 }
 
 TEST(Surfaces, AnotherSeedOrRepetitionIsOtherNoiseAroundTheTruth) {
-  const Surface surface = classic_surfaces().front();
+  const Surface surface = simple_surface();
   const Json config = surface.base_config();
   const double truth = surface.throughput(point_of(config));
   const auto throughput = [&](uint64_t seed, uint64_t repetition) {
@@ -66,7 +43,7 @@ TEST(Surfaces, AnotherSeedOrRepetitionIsOtherNoiseAroundTheTruth) {
 }
 
 TEST(Surfaces, TooMuchMemoryIsAnOutOfMemoryTrial) {
-  const Surface surface = classic_surfaces().front();
+  const Surface surface = simple_surface();
   Json config = surface.base_config();
   config["train_micro_batch_size_per_gpu"] = surface.max_micro_batch;
   EXPECT_EQ(measure(surface, config, 1, 0).answer.outcome, Outcome::out_of_memory);
@@ -75,7 +52,7 @@ TEST(Surfaces, TooMuchMemoryIsAnOutOfMemoryTrial) {
 
 // The best of a small space by way of measured configurations instead of points.
 TEST(Optimum, IsTheBestOfASmallSpace) {
-  Surface surface = classic_surfaces()[1];
+  Surface surface = simple_surface();
   surface.max_micro_batch = 40;
   config::Space space;
   space.stages = {{1, {{"zero_optimization.reduce_bucket_size", {1000000, 500000000}}}},
@@ -99,13 +76,15 @@ TEST(Optimum, IsTheBestOfASmallSpace) {
 }
 
 TEST(Optimum, LooksPastAGapInTheMemory) {
-  Surface surface = classic_surfaces().front();
+  Surface surface = simple_surface();
   surface.max_micro_batch = 64;
   config::Space space;
   space.stages = {{1, {}}};
   const int64_t plain = find_optimum(surface, space).overrides.at("train_micro_batch_size_per_gpu");
   ASSERT_GT(plain, 4);
-  surface.twists.push_back(needs_workspace_between(2, plain, 1.0, 1.0));
+  surface.twists.push_back([plain](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
+    if (point.micro_batch >= 2 && point.micro_batch < plain) truth.peak_bytes += job.device_memory;
+  });
   EXPECT_EQ(find_optimum(surface, space).overrides.at("train_micro_batch_size_per_gpu"), plain);
 }
 

@@ -84,11 +84,9 @@ bool finish(Draw& draw, StrangeJob& job) {
   const Network& network = training.network;
   Surface& surface = job.surface;
   surface.job.num_params = network.params();
-  surface.job.layers = network.layers;
   surface.job.flops_per_sample = 6 * network.params() * network.sequence * (network.recomputed ? 4.0 / 3 : 1);
   surface.job.activation_bytes = activation_bytes(network, 1);
   surface.job.gpus = training.fabric.ranks;
-  surface.job.gpus_per_node = training.fabric.ranks_per_node;
   surface.job.device_memory = training.device.memory_bytes;
   surface.job.usable_share = draw.uniform(0.95, 0.99);
   surface.noise.trial = draw.pick<double>({0.003, 0.01, 0.025});

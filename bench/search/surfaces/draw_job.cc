@@ -260,10 +260,8 @@ Surface surface_of(const DrawnJob& job, Draw& draw) {
                               physics.link.ranks, job.device_memory / 1e9, job.kind);
   surface.job.num_params = physics.model.params;
   surface.job.trained_params = physics.model.trained;
-  surface.job.layers = physics.model.layers;
   surface.job.flops_per_sample = job.flops_per_sample;
   surface.job.gpus = physics.link.ranks;
-  surface.job.gpus_per_node = physics.link.ranks_per_node;
   surface.job.device_memory = job.device_memory;
   surface.job.usable_share = job.usable_share;
   surface.job.activation_bytes = activation_bytes(physics.memory, 1) * draw.uniform(0.4, 1.1);

@@ -1,9 +1,5 @@
-// The physics of ZeRO training: compute, communication and overlap, model states, buffers and activations.
-// docs/bench-search.md has the sources of the formulas.
+// Reads a configuration as DeepSpeed does, and asks the physics.
 #include "search/surfaces/surface.h"
-
-#include <algorithm>
-#include <cmath>
 
 namespace dsat::bench {
 namespace {
@@ -16,70 +12,6 @@ double number(const Json& section, const char* key, double otherwise) {
 bool flag(const Json& section, const char* key, bool otherwise) {
   const auto it = section.find(key);
   return it != section.end() && it->is_boolean() ? it->get<bool>() : otherwise;
-}
-
-// The time to move `bytes` between all ranks in `messages` pieces: a ring's share of the volume, a tree's latency.
-double collective_s(const TrainingJob& job, double bytes, double messages) {
-  const double ranks = static_cast<double>(job.gpus);
-  if (job.gpus <= 1) return 0;
-  const double link =
-      job.gpus <= job.gpus_per_node ? job.node_bytes_s : std::min(job.node_bytes_s, job.network_bytes_s);
-  return bytes * (ranks - 1) / ranks / link + std::ceil(messages) * job.message_s * (1 + std::log2(ranks));
-}
-
-struct StepTraffic {
-  double forward_s = 0, backward_s = 0, step_s = 0;  // before overlap
-  double tail_s = 0;                                 // of the last bucket, which nothing hides
-};
-
-constexpr double kHalf = 2;  // bytes of a 16-bit element
-
-StepTraffic traffic_of(const TrainingJob& job, const SurfacePoint& point) {
-  const double params = job.num_params;
-  const double bytes = kHalf * params;
-  const double buckets = params / std::min(params, point.reduce_bucket);
-  StepTraffic traffic;
-  if (point.stage == 0) {
-    traffic.backward_s = collective_s(job, 2 * bytes, params / 5e8);
-    return traffic;
-  }
-  const double reduce_volume = point.stage >= 2 && !point.reduce_scatter ? 2 : 1;
-  traffic.backward_s = collective_s(job, reduce_volume * bytes, buckets);
-  traffic.tail_s = traffic.backward_s / std::max(1.0, std::ceil(buckets));
-  const double gather_slowdown = point.allgather_partitions ? 1 : 1 + job.broadcast_cost;
-  if (point.stage < 3) {
-    traffic.step_s = gather_slowdown * collective_s(job, bytes, params / std::min(params, point.allgather_bucket));
-    return traffic;
-  }
-  const double pieces = std::max(job.layers, params / std::max(1.0, point.prefetch_bucket));
-  const double gather_s = gather_slowdown * collective_s(job, bytes, pieces);
-  traffic.forward_s = gather_s;
-  traffic.backward_s += gather_s;
-  return traffic;
-}
-
-double states_bytes(const TrainingJob& job, const SurfacePoint& point) {
-  const double ranks = static_cast<double>(job.gpus);
-  const double params = kHalf * job.num_params / (point.stage >= 3 ? ranks : 1);
-  const double gradients =
-      point.offload_optimizer && point.stage >= 2 ? 0 : kHalf * job.num_params / (point.stage >= 2 ? ranks : 1);
-  const double optimizer = point.offload_optimizer ? 0 : 12 * job.num_params / (point.stage >= 1 ? ranks : 1);
-  return params + gradients + optimizer;
-}
-
-double buffers_bytes(const TrainingJob& job, const SurfacePoint& point) {
-  const double reduce = kHalf * std::min(job.num_params, point.reduce_bucket);
-  double bytes = 0;
-  if (point.stage >= 2) bytes += job.bucket_scale * reduce * (point.overlap ? 2 : 1);
-  if (point.stage == 1) bytes += job.stage1_bucket * reduce;
-  if (point.stage == 1 || point.stage == 2) {
-    bytes += job.allgather_copy * kHalf * std::min(job.num_params, point.allgather_bucket);
-  }
-  if (point.stage == 3) {
-    const double gathered = std::max(job.num_params / job.layers, point.prefetch_bucket);
-    bytes += job.bucket_scale * kHalf * std::min(job.num_params, gathered);
-  }
-  return bytes;
 }
 
 }  // namespace
@@ -105,36 +37,8 @@ SurfacePoint point_of(const Json& config) {
   return point;
 }
 
-Truth zero_physics(const TrainingJob& job, const SurfacePoint& point) {
-  const double samples = static_cast<double>(point.micro_batch);
-  const double compute_s = job.flops_per_sample * (samples + job.half_batch) / job.flop_per_s;
-  const double forward_s = std::hypot(compute_s / (1 + job.backward_ratio), job.launch_s);
-  double backward_s = job.backward_ratio * forward_s;
-  if (point.stage >= 2 && point.contiguous) backward_s *= 1 + job.copy_cost;
-  const StepTraffic traffic = traffic_of(job, point);
-
-  Truth truth;
-  truth.forward_s = forward_s + std::max(0.0, traffic.forward_s - job.prefetch_share * forward_s);
-  if (point.stage >= 2 && point.overlap) {
-    backward_s *= 1 + job.overlap_cost;
-    const double hidden_s = job.overlap_share * backward_s;
-    truth.backward_s = backward_s + std::max(traffic.backward_s - hidden_s, traffic.tail_s);
-  } else {
-    truth.backward_s = backward_s + traffic.backward_s;
-  }
-  const double share = point.stage >= 1 ? job.num_params / static_cast<double>(job.gpus) : job.num_params;
-  const double update_s = point.offload_optimizer ? share * (job.host_update_s + 2 * kHalf / job.host_bytes_s)
-                                                  : share * 30 / job.memory_bytes_s;
-  truth.step_s = 1e-3 + update_s + traffic.step_s;
-
-  double activations = job.activation_bytes * samples;
-  if (point.stage >= 2 && !point.contiguous) activations *= 1 + job.fragmentation;
-  truth.peak_bytes = states_bytes(job, point) + buffers_bytes(job, point) + job.fixed_bytes + activations;
-  return truth;
-}
-
 Truth Surface::truth(const SurfacePoint& point) const {
-  Truth truth = physics ? physics(point) : zero_physics(job, point);
+  Truth truth = physics(point);
   for (const Twist& twist : twists) twist(job, point, truth);
   return truth;
 }

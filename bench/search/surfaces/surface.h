@@ -1,7 +1,7 @@
 // A simulated training job: the measurements of every configuration of its space.
 //
 // Purpose: a searcher is judged by the true speed of the configuration that it hands back, which is known here. A
-//   surface is the physics of ZeRO training with the scenario's constants, bent by its twists, plus noise.
+//   surface is the scenario's physics, bent by its twists, plus noise.
 // Determinism: everything is a function of configuration, seed, and the number of earlier measurements of the
 //   configuration. So all searchers get the same answers.
 // Threading: immutable once made. Units: seconds, bytes, elements, samples. Errors: none.
@@ -43,45 +43,17 @@ struct Truth {
   double latency_s() const { return forward_s + backward_s + step_s; }
 };
 
-// A job on a cluster. Sources of the formulas: docs/bench-search.md.
+// What everybody may know of a job.
 struct TrainingJob {
-  // Model
   double num_params = 1e9;
-  double trained_params = 0;  // 0: all
-  double layers = 24;
+  double trained_params = 0;       // 0: all
   double flops_per_sample = 6e12;  // forward and backward
-  double backward_ratio = 2;       // backward / forward compute; 3 with recomputation
   double activation_bytes = 1e9;   // per sample
-  double fixed_bytes = 1e9;
-  // Devices
   int64_t gpus = 8;
-  int64_t gpus_per_node = 8;
   double device_memory = 40e9;
   double usable_share = 0.97;
-  double flop_per_s = 1e14;  // of a large micro batch
-  double half_batch = 2;     // micro batch with half of that rate
-  double launch_s = 2e-3;    // kernel launches of a forward, a lower bound of its time
-  double memory_bytes_s = 1e12;
-  // Links
-  double node_bytes_s = 1e11, network_bytes_s = 1e10;  // per device
-  double message_s = 2e-5;                             // latency of a collective, per doubling of the ranks
-  double overlap_share = 0.8;                          // share of compute that can hide communication
-  double prefetch_share = 0.7;                         // the same for stage 3's gathering
-  double overlap_cost = 0.02;                          // slowdown of compute by overlap, as a share
-  // Engine
-  double bucket_scale = 1;       // memory of reduce buckets and gathered parameters, relative to the formula
-  double stage1_bucket = 0;      // share of the reduce bucket that stage 1 holds with the activations
-  double allgather_copy = 0;     // share of the allgather bucket that stages 1 and 2 hold
-  double fragmentation = 0.04;   // share of the activations, without contiguous gradients
-  double copy_cost = 0.01;       // slowdown of backward by contiguous gradients, as a share
-  double broadcast_cost = 0.03;  // slowdown of gathering without allgather_partitions, as a share
-  double host_bytes_s = 2e10;    // bandwidth of offload
-  double host_update_s = 1e-10;  // update of an offloaded parameter
 };
 
-Truth zero_physics(const TrainingJob& job, const SurfacePoint& point);
-
-// A surface's own physics, in place of zero_physics.
 using Physics = std::function<Truth(const SurfacePoint&)>;
 
 // Changes the times and the memory of a point.
@@ -103,11 +75,11 @@ struct SurfaceNoise {
 
 struct Surface {
   std::string name;
-  std::string family;  // classic, zero, other, six, jobs, odd, strange-..., held-back zero or held-back other
+  std::string family;  // six, jobs, odd, strange-...
   std::string about;   // its mechanisms, in one line
   uint64_t id = 0;     // seeds its noise
   TrainingJob job;
-  Physics physics;  // empty: zero_physics(job)
+  Physics physics;
   std::vector<Twist> twists;
   SurfaceNoise noise;
   // How many times slower the machine is than the truth, by the study's time; empty: never. It changes no order.

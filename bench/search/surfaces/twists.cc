@@ -10,101 +10,18 @@
 namespace dsat::bench {
 namespace {
 
-void slow_compute(Truth& truth, double factor) {
+void slow_all(Truth& truth, double factor) {
   truth.forward_s *= factor;
   truth.backward_s *= factor;
-}
-
-void slow_all(Truth& truth, double factor) {
-  slow_compute(truth, factor);
   truth.step_s *= factor;
 }
 
 }  // namespace
 
-Twist falls_beyond(double from, double strength) {
-  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
-    const double doublings = std::log2(static_cast<double>(point.micro_batch) / from);
-    if (doublings > 0) slow_compute(truth, 1 + strength * doublings);
-  };
-}
-
 Twist thrashes_near_full(double share, double strength) {
   return [=](const TrainingJob& job, const SurfacePoint&, Truth& truth) {
     const double full = truth.peak_bytes / (job.usable_share * job.device_memory);
     if (full > share) slow_all(truth, 1 + strength * std::pow((full - share) / (1 - share), 2));
-  };
-}
-
-Twist runs_in_tiles(int64_t tile, double misfit) {
-  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
-    const int64_t rest = point.micro_batch % tile;
-    if (rest == 0) return;
-    const double wasted = static_cast<double>(tile - rest);
-    const double samples = static_cast<double>(point.micro_batch);
-    slow_compute(truth, (samples + job.half_batch + 0.5 * wasted) / (samples + job.half_batch) * (1 + misfit));
-  };
-}
-
-Twist needs_workspace_between(int64_t from, int64_t below, double share_of_memory, double speedup) {
-  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
-    if (point.micro_batch < from || point.micro_batch >= below) return;
-    truth.peak_bytes += share_of_memory * job.device_memory;
-    slow_compute(truth, 1 / speedup);
-  };
-}
-
-Twist memory_power(double exponent, double at) {
-  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
-    const double samples = static_cast<double>(point.micro_batch);
-    const double line = job.activation_bytes * samples;
-    truth.peak_bytes += line * (std::pow(samples / at, exponent - 1) - 1);
-  };
-}
-
-Twist memory_blocks(double block_bytes) {
-  return [=](const TrainingJob&, const SurfacePoint&, Truth& truth) {
-    truth.peak_bytes = std::ceil(truth.peak_bytes / block_bytes) * block_bytes;
-  };
-}
-
-Twist bucket_optimum(double reduce, double allgather, double strength) {
-  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
-    if (point.stage == 0) return;
-    const double off_reduce = std::log10(point.reduce_bucket / reduce);
-    const double off_gather = std::log10(point.allgather_bucket / allgather);
-    truth.backward_s *= 1 + strength * off_reduce * off_reduce;
-    const double gathered = strength * off_gather * off_gather * 0.5;
-    truth.forward_s *= 1 + gathered;
-    truth.step_s *= 1 + gathered;
-  };
-}
-
-Twist overlap_hurts(double slowdown) {
-  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
-    if (point.stage >= 2 && point.overlap) truth.backward_s *= 1 + slowdown;
-  };
-}
-
-Twist stage_factors(std::vector<double> factors) {
-  return [factors = std::move(factors)](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
-    slow_all(truth, factors[static_cast<size_t>(point.stage)]);
-  };
-}
-
-Twist input_bound(double samples_per_s) {
-  return [=](const TrainingJob& job, const SurfacePoint& point, Truth& truth) {
-    const double least_s = static_cast<double>(point.micro_batch * job.gpus) / samples_per_s;
-    // The loader works in parallel with the step. The slower one decides, smoothly.
-    const double latency_s = truth.latency_s();
-    slow_all(truth, std::pow(std::pow(latency_s, 8) + std::pow(least_s, 8), 1.0 / 8) / latency_s);
-  };
-}
-
-Twist valley(double at, double log2_width, double depth) {
-  return [=](const TrainingJob&, const SurfacePoint& point, Truth& truth) {
-    const double distance = std::log2(static_cast<double>(point.micro_batch) / at) / log2_width;
-    slow_compute(truth, 1 + depth * std::exp(-0.5 * distance * distance));
   };
 }
 
