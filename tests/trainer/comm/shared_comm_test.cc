@@ -60,14 +60,18 @@ TEST_P(TransportTest, EachSumReachesItsRank) {
       [](Comm& comm) -> std::string {
         const double mine = comm.rank() + 1;
         const at::Tensor for_all = numbers(kMany, mine, at::kDouble), nothing = numbers(0, 1);
+        // Alone in its last rounds: more than Gloo's ranks exchange in one.
+        const at::Tensor long_one = at::full({3'000'001}, mine);
         std::vector<Summand> summands = {{for_all}, {nothing, 1}};
         // Sizes that differ, in an order that is not the ranks'; two of them are for rank 2.
         const std::vector<int> roots = {2, 0, 1, 2};
         for (size_t i = 0; i < roots.size(); ++i) {
           summands.push_back({numbers(kMany / 8 * static_cast<int64_t>(2 * i + 1), mine), roots[i]});
         }
+        summands.push_back({long_one, 1});
         comm.sum(summands);
         if (!for_all.equal(numbers(kMany, 6, at::kDouble))) return "for all";
+        if (comm.rank() == 1 && !long_one.equal(at::full({3'000'001}, 6.0))) return "the long one";
         for (size_t i = 0; i < roots.size(); ++i) {
           const at::Tensor& sum = summands[i + 2].tensor;
           if (roots[i] == comm.rank() && !sum.allclose(numbers(sum.numel(), 6))) return "sum " + std::to_string(i);

@@ -67,7 +67,7 @@ class GlooComm : public C10dComm<Gloo> {
   std::unique_ptr<Comm> split(const std::vector<int>& ranks) override { return split_as<GlooComm>(ranks); }
 
  private:
-  static constexpr size_t kRoundBytes = size_t{1} << 20;
+  static constexpr size_t kRoundBytes = size_t{1} << 23;
 
   template <typename Call>
   void for_each_piece(const at::Tensor& tensor, Call call) const {
@@ -77,15 +77,16 @@ class GlooComm : public C10dComm<Gloo> {
     }
   }
 
-  // In each round a root receives the other ranks' parts beside its own; this memory is the transport's, not a
-  // device's.
+  // In each round a root receives the other ranks' parts beside its own, no more than a round's bytes in all; this
+  // memory is the transport's, not a device's.
   void sum_at_roots(const std::vector<Summand>& summands) {
-    RankSums sums(summands, kRoundBytes);
-    received_.resize(kRoundBytes * static_cast<size_t>(size()));
+    RankSums sums(summands, kRoundBytes, kRoundBytes / static_cast<size_t>(size()));
     for (std::vector<SumPart> parts = sums.next(); !parts.empty(); parts = sums.next()) {
       std::vector<std::unique_ptr<Pending>> pending;
-      const auto from = [&](int rank, const SumPart& part) {
-        return received_.data() + static_cast<size_t>(rank) * kRoundBytes + part.offset;
+      const auto [begin, stride] = span_of_own(parts);
+      received_.resize(std::max(received_.size(), stride * static_cast<size_t>(size())));
+      const auto from = [&, begin = begin, stride = stride](int rank, const SumPart& part) {
+        return received_.data() + static_cast<size_t>(rank) * stride + part.offset - begin;
       };
       for (const SumPart& part : parts) {
         if (part.root != rank()) {
@@ -108,7 +109,19 @@ class GlooComm : public C10dComm<Gloo> {
     }
   }
 
-  std::vector<char> received_;  // a round's bytes of each rank; empty until the first sum
+  // The first byte of the parts whose root this rank is, and how many they are, in whole cache lines.
+  std::pair<size_t, size_t> span_of_own(const std::vector<SumPart>& parts) const {
+    constexpr size_t kLine = 64;
+    size_t begin = 0, end = 0;
+    for (const SumPart& part : parts) {
+      if (part.root != rank()) continue;
+      if (end == 0) begin = part.offset;
+      end = part.offset + part.values.nbytes();
+    }
+    return {begin, (end - begin + kLine - 1) / kLine * kLine};
+  }
+
+  std::vector<char> received_;  // what the ranks sent in a round; empty until the first sum
 };
 
 // Some builds of LibTorch 2 lack libuv, but ask for it by default. Older options have no such field: the overload that

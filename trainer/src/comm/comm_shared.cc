@@ -49,7 +49,7 @@ class SharedMemoryComm : public Comm {
   }
 
   void sum(const std::vector<Summand>& summands) override {
-    RankSums sums(summands, SharedExchange::kBytes);
+    RankSums sums(summands, SharedExchange::kBytes, SharedExchange::kBytes);
     for (std::vector<SumPart> parts = sums.next(); !parts.empty(); parts = sums.next()) {
       for (const SumPart& part : parts) {
         if (part.root == rank()) continue;  // adds its own values from where they are

@@ -36,7 +36,8 @@ void add(const std::vector<const void*>& sources, T* to, int64_t size) {
 
 }  // namespace
 
-RankSums::RankSums(const std::vector<Summand>& summands, size_t round_bytes) : round_bytes_(round_bytes) {
+RankSums::RankSums(const std::vector<Summand>& summands, size_t round_bytes, size_t root_bytes)
+    : round_bytes_(round_bytes), root_bytes_(root_bytes) {
   for (const Summand& summand : summands) {
     auto found =
         std::find_if(roots_.begin(), roots_.end(), [&](const OfRoot& one) { return one.root == summand.root; });
@@ -50,7 +51,7 @@ std::vector<SumPart> RankSums::next() {
                roots_.end());
   std::vector<SumPart> parts;
   if (roots_.empty()) return parts;
-  const size_t share = round_bytes_ / roots_.size() / kLine * kLine;
+  const size_t share = std::min(round_bytes_ / roots_.size(), root_bytes_) / kLine * kLine;
   for (size_t i = 0; i < roots_.size(); ++i) take(roots_[i], i * share, (i + 1) * share, parts);
   return parts;
 }

@@ -23,8 +23,8 @@ struct SumPart {
 
 class RankSums {
  public:
-  // `round_bytes`: what a rank sends in a round, at most.
-  RankSums(const std::vector<Summand>& summands, size_t round_bytes);
+  // What a rank sends in a round, at most: `round_bytes` in all, `root_bytes` to one root.
+  RankSums(const std::vector<Summand>& summands, size_t round_bytes, size_t root_bytes);
 
   // The parts of the next round, the same on every rank. Empty: nothing is left.
   std::vector<SumPart> next();
@@ -41,7 +41,7 @@ class RankSums {
   static void take(OfRoot& sums, size_t offset, size_t end, std::vector<SumPart>& parts);
 
   std::vector<OfRoot> roots_;
-  size_t round_bytes_;
+  size_t round_bytes_, root_bytes_;
 };
 
 // Writes the sum of the ranks' values, sources[r] being rank r's, into `values`, of fp32, fp64 or bf16. It adds element
