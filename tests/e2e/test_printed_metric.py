@@ -106,6 +106,14 @@ class PrintedMetric(HostTest):
         self.assertIn("--micro-batch-size 8 --global-batch-size 16", (self.dir / "out/best_cmd.txt").read_text())
         self.assertEqual({trial["outcome"] for trial in self.trials()} & {"failed"}, set())
 
+    def test_guided_takes_larger_micro_batches_for_a_shorter_step(self):
+        self.program("pretrain_gpt.py", "megatron")
+        self.tune("torchrun --nproc_per_node 2 pretrain_gpt.py --micro-batch-size 1 --global-batch-size 16 "
+                  "--use-distributed-optimizer {overlap}", {"overlap": ["", "--overlap-grad-reduce"]},
+                  "--searcher", "guided", "--global-batch", 16, "--smaller-is-better", "--metric-pattern",
+                  r"elapsed time per iteration \(ms\): ([\d.]+)")
+        self.assertIn("--micro-batch-size 8", (self.dir / "out/best_cmd.txt").read_text())
+
     def test_tokens_and_the_share_of_the_peak(self):
         self.write_config(CONFIG)
         options = ["--output-dir", "out", "--max-trials", 6, "--finals", 0, "--searcher", "random", "--slots", 2,

@@ -2,11 +2,19 @@
 #include "zero_model/speed/speed_model.h"
 
 #include <cmath>
+#include <optional>
 
 namespace dsat::zero_model {
 namespace {
 
 bool is_phase(const std::string& metric) { return metric == "forward" || metric == "backward" || metric == "step"; }
+
+// Throughput counts times a second; latency and its phases are in microseconds. Other metrics have an unknown unit.
+std::optional<double> log_unit_us(const std::string& metric) {
+  if (metric == "throughput") return std::log(1e6);
+  if (is_phase(metric) || metric == "latency" || metric == "wall_latency") return 0;
+  return std::nullopt;
+}
 
 StepPhase phase_of(const std::string& metric) {
   if (metric == "forward") return StepPhase::forward;
@@ -49,20 +57,17 @@ double SpeedModel::log_counted(const Point& point) const {
   return std::log(space_.samples_per_step(point) / devices);
 }
 
-// The time of a micro step; in an arbitrary unit where the metric has none.
+// The time of a micro step.
 double SpeedModel::time_of(const SpeedObservation& observation) const {
-  const double accumulation = space_.accumulation(observation.point);
   if (is_phase(metric_)) return observation.metric;
-  if (!maximise_) return observation.metric / accumulation;
-  return std::exp(log_counted(observation.point) - std::log(observation.metric) + offset_) / accumulation;
+  return std::exp(log_counted(observation.point) - objective_of(observation.metric) + offset_) /
+         space_.accumulation(observation.point);
 }
 
 void SpeedModel::fit(const std::vector<SpeedObservation>& observations, bool tune) {
-  // Throughput counts times a second; FLOPS_per_gpu has no known scale: the first trial takes a fifth of a second.
+  // Where the unit is unknown, the first trial's micro step takes a fifth of a second.
   offset_ = 0;
-  if (maximise_) {
-    offset_ = metric_ == "throughput" ? std::log(1e6) : std::log(2e5) - std::log(time_of(observations.front()));
-  }
+  offset_ = log_unit_us(metric_).value_or(std::log(2e5) - std::log(time_of(observations.front())));
   std::vector<TimeObservation> times;
   for (const SpeedObservation& observation : observations) times.push_back({observation.point, time_of(observation)});
   time_.fit(times, tune);
@@ -73,8 +78,7 @@ void SpeedModel::expect(const std::vector<Point>& pending) { time_.expect(pendin
 // The objective that follows from the logarithm of a micro step's time.
 double SpeedModel::objective_at(const Point& point, double log_time) const {
   const double per_step = is_phase(metric_) ? 0 : std::log(space_.accumulation(point));
-  const double times = maximise_ ? log_counted(point) + offset_ : 0;
-  return times - per_step - log_time;
+  return log_counted(point) + offset_ - per_step - log_time;
 }
 
 std::vector<Prediction> SpeedModel::predict(const std::vector<Point>& points) const {

@@ -47,7 +47,7 @@ class SpeedModel {
   std::string metric_;
   bool maximise_;
   TimeModel time_;
-  double offset_ = 0;  // the logarithm of the unit of time in which a rate counts
+  double offset_ = 0;  // the logarithm of the unit of time of the metric, in microseconds
 };
 
 // Standard deviations of what each axis does beyond the step time model, before any trial.

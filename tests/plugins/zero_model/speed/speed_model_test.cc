@@ -48,5 +48,20 @@ TEST(SpeedModel, AMetricOfOneDeviceDoesNotGrowWithTheirNumber) {
   EXPECT_NEAR(model.predict({at(2)}).front().mean, model.objective_of(5e13), 0.1);
 }
 
+// What a script prints may be in seconds, milliseconds or anything else.
+TEST(SpeedModel, APrintedTimeHasNoUnit) {
+  config::Space axes = small_space({0});
+  axes.micro_batch_divides = 16;
+  zero_model::ModelSpace space(make_study(Surface(), axes));
+  const auto at = [&](int64_t micro_batch) { return Point{space.arm(zero_model::Configuration{0, {0}}), micro_batch}; };
+  const auto gain = [&](double unit) {
+    SpeedModel model(space, "printed", false);
+    model.fit({{at(1), 3 * unit}}, true);
+    return model.predict({at(4)}).front().mean - model.objective_of(3 * unit);
+  };
+  EXPECT_NEAR(gain(1), gain(1e3), 1e-6);
+  EXPECT_GT(gain(1), 0.1);
+}
+
 }  // namespace
 }  // namespace dsat::tests
