@@ -2,6 +2,8 @@
 #include <filesystem>
 #include <map>
 
+#include "dsat/config/defaults.h"
+#include "dsat/config/rules.h"
 #include "facts/sections.h"
 
 namespace dsat::host {
@@ -33,10 +35,11 @@ std::vector<ConfigChange> changes_between(const Json& own, const Json& best) {
   const std::vector<config::Leaf> own_leaves = leaves_without_autotuning(own);
   for (const config::Leaf& leaf : own_leaves) left.insert(leaf);
   std::vector<ConfigChange> changes;
+  const int stage = config::zero_stage(best);
   for (const auto& [key, value] : leaves_without_autotuning(best)) {
     const auto at = left.find(key);
     if (at == left.end()) {
-      changes.push_back({key, Json(), value});
+      if (value != config::deepspeed_default(key, stage)) changes.push_back({key, Json(), value});
       continue;
     }
     if (at->second != value) changes.push_back({key, at->second, value});

@@ -41,7 +41,7 @@ std::vector<config::Leaf> leaves_without_autotuning(const Json& config);
 std::optional<Json> own_as_given(const Json& plan, const Json& settings);
 
 // Returns values of `best` that differ from `own`, in the order of `best`, then values that only `own` has; without
-// `autotuning`.
+// `autotuning`, and without what is DeepSpeed's default where `own` leaves it out.
 std::vector<ConfigChange> changes_between(const Json& own, const Json& best);
 
 }  // namespace dsat::host

@@ -6,7 +6,8 @@
 namespace dsat::config {
 
 Json deepspeed_default(const std::string& key, int stage) {
-  static const std::map<std::string, Json> kDefaults{{"zero_optimization.reduce_bucket_size", 500000000},
+  static const std::map<std::string, Json> kDefaults{{"zero_optimization.stage", 0},
+                                                     {"zero_optimization.reduce_bucket_size", 500000000},
                                                      {"zero_optimization.allgather_bucket_size", 500000000},
                                                      {"zero_optimization.stage3_prefetch_bucket_size", 50000000},
                                                      {"zero_optimization.stage3_param_persistence_threshold", 100000},

@@ -192,6 +192,17 @@ TEST_F(FactsTest, ChangesAreThoseOfTheLeaves) {
   EXPECT_TRUE(changes[1].best.is_null());
 }
 
+TEST_F(FactsTest, DeepSpeedsDefaultIsNoChangeOfAKeyThatYouLeaveOut) {
+  const auto changed = [](const Json& own, const Json& best) {
+    return changes_between({{"zero_optimization", own}}, {{"zero_optimization", best}}).size();
+  };
+  EXPECT_EQ(changed({{"stage", 1}}, {{"stage", 1}, {"reduce_scatter", true}, {"reduce_bucket_size", 5e8}}), 0u);
+  EXPECT_EQ(changed({{"stage", 1}}, {{"stage", 3}, {"overlap_comm", true}}), 1u) << "stage 3 overlaps anyway";
+  EXPECT_EQ(changed({{"stage", 1}}, {{"stage", 1}, {"overlap_comm", true}}), 1u);
+  EXPECT_EQ(changed({{"reduce_scatter", false}}, {{"stage", 0}, {"reduce_scatter", true}}), 1u) << "you gave another";
+  EXPECT_EQ(changed(Json::object(), {{"stage", 0}}), 0u);
+}
+
 // Else nothing names the learning rate, and the next long run trains with another batch than it was chosen for.
 TEST_F(FactsTest, BatchSizesThatYourOwnFileLeavesOutFollowFromThoseInIt) {
   const Json best_config{
