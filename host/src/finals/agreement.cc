@@ -118,7 +118,7 @@ Band::Series Band::series_of(const std::vector<Values>& runs, double floor) {
     for (const Values& run : runs) {
       if (are_comparable(series.own, run, step)) spread = std::max(spread, share(series.own, run, step));
     }
-    const double width = std::max(floor * static_cast<double>(step + 1), kBeyondRuns * spread);
+    const double width = std::max(floor * std::sqrt(static_cast<double>(step + 1)), kBeyondRuns * spread);
     series.width.push_back(width);
     if (!series.own[step] || ++known > kFirstSteps) continue;
     series.first_spread = spread;

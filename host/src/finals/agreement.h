@@ -1,10 +1,10 @@
 // Do two trainings learn the same? Losses and gradient norms, held against those of the user's own configuration.
 //
 // At the same batch and seed two runs agree step by step, but for the order in which numbers are added: the band. It is
-// learned from runs of one configuration, has a floor by precision, and widens with each step, since small differences
-// grow. At another batch the norm of a mean gradient lies between its own value and the value times the root of the
-// batches' ratio: the signal does not depend on the batch, the noise falls with its root. Steps count from 0, in texts
-// from 1. Threading: pure functions. Errors: none. Units: shares.
+// learned from runs of one configuration, has a floor by precision, and widens by the root of the steps, as errors do
+// that add up at random. At another batch the norm of a mean gradient lies between its own value and the value times
+// the root of the batches' ratio: the signal does not depend on the batch, the noise falls with its root. Steps count
+// from 0, in texts from 1. Threading: pure functions. Errors: none. Units: shares.
 #ifndef DSAT_HOST_FINALS_AGREEMENT_H_
 #define DSAT_HOST_FINALS_AGREEMENT_H_
 
