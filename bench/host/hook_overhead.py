@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
 """What the hook of --inject, and the memory probe in it, add to a step of DeepSpeed.
 
-    bench/host/hook_overhead.py [BUILD_DIR] [--python PYTHON] [--rounds N] [--blocks N] [--steps N] [--width N]
+    bench/host/hook_overhead.py [BUILD_DIR] [--python PYTHON] [--guard] [--rounds N] [--blocks N] [--steps N] [--width N]
 
 Two processes with the same loop (torch's loader, DeepSpeed's engine), one of them with the hook, take turns: a block of
 steps each, so that a busy machine is as busy for both; and that with fresh processes again and again, since one process
 is faster than another by chance. Prints how many times as long a step takes with the hook, by processor and by wall
-clock, with its 95 % interval by resampling the pairs of processes. PYTHON imports torch and deepspeed; PYTHONPATH is
+clock, with its 95 % interval by resampling the pairs of processes. --guard: what the losses and norms of the guard alone
+add, so the other process has the hook without them. PYTHON imports torch and deepspeed; PYTHONPATH is
 handed on.
 """
 import argparse
 import json
 import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import tempfile
@@ -61,12 +63,18 @@ class Loop:
         return self.process.communicate()[1]
 
 
-def environments(trial, hook):
-    """Of a loop without the hook, and of one with it."""
+def environments(trial, hook, is_of_guard):
+    """Of a loop without the hook, or without its part for the guard, and of one with it."""
     bare = {**os.environ, "DSAT_TRIAL_DIR": str(trial), "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1",
             "MASTER_ADDR": "127.0.0.1"}
-    path = [str(hook), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return bare, {**bare, "PYTHONPATH": ":".join(path), "DSAT_INJECT": str(trial / "ds_config.json")}
+    def hooked(folder):
+        path = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {**bare, "PYTHONPATH": ":".join(path), "DSAT_INJECT": str(trial / "ds_config.json")}
+
+    if not is_of_guard:
+        return bare, hooked(hook)
+    shutil.copytree(hook, trial / "hook", ignore=shutil.ignore_patterns("dsat_step_probe.py", "__pycache__"))
+    return hooked(trial / "hook"), hooked(hook)
 
 
 def one_round(options, environments, number):
@@ -92,6 +100,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", nargs="?", default=ROOT / "build/release", type=pathlib.Path)
     parser.add_argument("--python", default="/usr/bin/python3")
+    parser.add_argument("--guard", action="store_true", help="what the guard alone adds to the hook")
     parser.add_argument("--rounds", type=int, default=12, help="pairs of processes")
     parser.add_argument("--blocks", type=int, default=40, help="of each process")
     parser.add_argument("--steps", type=int, default=10, help="of a block")
@@ -104,9 +113,9 @@ def main():
         trial = pathlib.Path(folder)
         (trial / "probe").mkdir()
         (trial / "ds_config.json").write_text(json.dumps(CONFIG))
-        rounds = []
+        both, rounds = environments(trial, hook, options.guard), []
         for number in range(options.rounds):
-            rounds.append(one_round(options, environments(trial, hook), number))
+            rounds.append(one_round(options, both, number))
         (report,) = [json.loads(file.read_text()) for file in (trial / "probe").glob("rank*.json")]
     print(f"{'a step':<10} {'with':>10} {'without':>10} {'ratio':>8}   95 %")
     for clock, at in (("processor", 1), ("wall", 0)):

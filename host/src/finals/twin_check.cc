@@ -77,6 +77,10 @@ std::vector<const Trial*> runs_with_curve(const std::vector<Trial>& trials, cons
   return runs;
 }
 
+bool can_be_compared(const std::vector<const Trial*>& runs) {
+  return !runs.empty() && band_for(runs, runs.front()->record.config).compared(runs.front()->record.curve) > 0;
+}
+
 Band band_for(const std::vector<const Trial*>& runs, const Json& config) {
   if (runs.empty()) return {{}, 0};
   const Json& own = runs.front()->record.config;
@@ -109,6 +113,10 @@ std::optional<TwinCheck> check_of_best(const std::vector<Trial>& trials, const s
   }
   if (keys_of(chosen.record.config) == keys_of(runs.front()->record.config)) {
     return TwinCheck{TwinCheck::State::own, std::nullopt, "it differs from your own configuration in its batch alone"};
+  }
+  if (!can_be_compared(runs)) {
+    const std::string why = band_for(runs, runs.front()->record.config).why_random();
+    return unchecked(!why.empty() ? why : "no loss and no gradient norm of your own configuration is a number");
   }
   if (const Trial* twin = twin_of(trials, chosen)) return check_of_twin(*twin, runs);
   return unchecked("no trial was left for its keys at your own batch, or it takes other devices");

@@ -23,6 +23,9 @@ std::vector<const Trial*> runs_with_curve(const std::vector<Trial>& trials, cons
 // another optimizer, schedule or clipping.
 Band band_for(const std::vector<const Trial*>& runs, const Json& config);
 
+// Is anything in the runs of the user's own configuration a number, and the same twice?
+bool can_be_compared(const std::vector<const Trial*>& runs);
+
 // nullopt: there is no best, or a simulation that gives no losses. `is_wanted`: false with --no-twin.
 std::optional<TwinCheck> check_of_best(const std::vector<Trial>& trials, const std::string& own,
                                        std::optional<uint64_t> best, bool is_wanted, bool is_simulated);

@@ -191,6 +191,19 @@ TEST_F(CheckTest, WhyNothingWasChecked) {
   EXPECT_THAT(check(1).text, HasSubstr("trial 2: out_of_memory"));
 }
 
+TEST_F(CheckTest, AnOwnThatGivesNoNumberOrRandomOnesIsNoReference) {
+  add(Phase::baseline, 1, 4, 3);
+  add(Phase::searcher, 2, 16, 2);
+  trials_[0].record.curve = {{std::nan(""), std::nan("")}, {}};
+  EXPECT_FALSE(can_be_compared({&trials_[0]}));
+  EXPECT_THAT(check(1).text, HasSubstr("no gradient norm of your own configuration is a number"));
+  trials_[0].record.curve = {{3.0, std::nan("")}, {}};
+  EXPECT_TRUE(can_be_compared({&trials_[0]}));
+  add(Phase::twin, 1, 4, 9);
+  EXPECT_FALSE(can_be_compared({&trials_[0], &trials_[2]}));
+  EXPECT_THAT(check(1).text, HasSubstr("which is random"));
+}
+
 TEST_F(CheckTest, ASimulationThatGivesNoLossesIsNotChecked) {
   add(Phase::baseline, 1, 4, 0);
   add(Phase::searcher, 2, 16, 0);

@@ -64,11 +64,13 @@ bool own_was_measured_before_search(const StudyState& state) {
 }
 
 // The trials that the first twin takes: itself, and a second run of the user's own configuration. 0: there is none, as
-// the own reports nothing. `before_search`: only trials from before the search count, as above.
+// the own reports nothing that can be compared. `before_search`: only trials from before the search count, as above.
 int trials_of_twin(const StudyState& state, bool before_search = false) {
   if (!state.plan.twin) return 0;
+  const std::vector<const Trial*> all = runs_with_curve(state.trials.all(), state.baseline.identity);
+  if (!can_be_compared(all)) return 0;
   int runs = 0;
-  for (const Trial* run : runs_with_curve(state.trials.all(), state.baseline.identity)) {
+  for (const Trial* run : all) {
     runs += !before_search || run->phase < Phase::searcher ? 1 : 0;
   }
   return runs == 0 ? 0 : runs < kRunsOfOwn ? 2 : 1;
