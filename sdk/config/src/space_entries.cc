@@ -131,8 +131,10 @@ void require_settable(const std::string& key, const std::string& origin) {
       refuse(origin, "unknown key '" + key + "'; did you mean '" + unknown.suggestion + std::string(key, dot) + "'?");
     }
     if (last && kind != KeyKind::kScalar) {
-      refuse(origin, kind == KeyKind::kList ? key + " is a list to DeepSpeed and cannot be tuned; remove it"
-                                            : key + " is a section; name a key in it, dotted, such as " + kStageKey);
+      if (kind == KeyKind::kList) refuse(origin, key + " is a list to DeepSpeed and cannot be tuned; remove it");
+      const std::string other =
+          key.find('.') != std::string::npos ? "" : "; a part of the command has another name, such as use_" + key;
+      refuse(origin, key + " is a section of DeepSpeed's; name a key in it, dotted, such as " + kStageKey + other);
     }
     if (!last && kind != KeyKind::kSection) {
       refuse(origin, key + " is not a key: " + key.substr(0, dot) + " is not a section");

@@ -148,6 +148,7 @@ TEST(SpaceFile, PartitionSizesDivideTheDevices) {
 TEST(SpaceFile, RefusesKeysThatCannotBeTuned) {
   EXPECT_THAT(refusal(R"({"": [1]})"), HasSubstr("is empty"));
   EXPECT_THAT(refusal(R"({"zero_optimization": {"overlap_comm": [true]}})"), HasSubstr("is a section"));
+  EXPECT_THAT(refusal(R"({"compile": ["", "--compile"]})"), HasSubstr("has another name, such as use_compile"));
   EXPECT_THAT(refusal(R"({"zero_optimization.stage.x": [1]})"), HasSubstr("zero_optimization.stage.x"));
   EXPECT_THAT(refusal(R"({"elasticity.micro_batch_sizes": [1]})"), HasSubstr("a list"));
   EXPECT_THAT(refusal(R"({"autotuning.fast": [true]})"), HasSubstr("training option"));
