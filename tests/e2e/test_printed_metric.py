@@ -153,6 +153,11 @@ class PrintedMetric(HostTest):
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertIn(reason, result.stderr + result.stdout)
             (self.dir / "out").rename(self.dir / ("out" + reason[:3].strip()))
+        (self.dir / "train.py").write_text("import signal\nfor step in range(9): print('speed: fast', flush=True)\n"
+                                           "signal.pause()\n")
+        result = self.run_study(command, {"bs": [1, 2]}, "--metric-pattern", "speed: (.*)")
+        self.assertIn("fits 'fast', which is no number", result.stderr + result.stdout)
+        (self.dir / "out").rename(self.dir / "out_endless")
         (self.dir / "train.py").write_text("for step in range(4): print('speed: 0')\n")
         result = self.run_study(command, {"bs": [1, 2]}, "--metric-pattern", "speed: (.*)")
         self.assertIn("4 printed lines fit --metric-pattern, and 6 are needed", result.stderr + result.stdout)

@@ -417,7 +417,7 @@ bool take_other_than_asked(const RunFacts& facts, const ProbeReport& probe, Tria
 void add_printed_metric(const RunFacts& facts, std::optional<TrialReport>& report) {
   const PrintedMetric printed = read_printed_metric(facts, report.has_value());
   if (!printed.value) {
-    if (report || facts.exit.code == 0) throw Error(printed.problem);
+    if (report || facts.window_is_full || facts.exit.code == 0) throw Error(printed.problem);
     return;
   }
   if (!report) report.emplace().metrics = Json::object();
