@@ -48,10 +48,12 @@ bool better(const Proposal& a, const Proposal& b) {
 
 bool Acquisition::is_excluded(const Point& point) const {
   if (static_cast<double>(point.micro_batch) > point.arm->most_by_train_batch) return true;
-  // The smallest micro batch shows whether such a stage fits at all.
-  constexpr int kEnough = 2;
+  // In a stage that has only run out of memory the model is wrong, so each failure after the first halves what is
+  // tried. The smallest micro batch shows whether the stage fits at all.
   const bool is_small = point.micro_batch <= space_.micro_batches().smallest();
-  if (!is_small && surrogate_.out_of_memory_only(point.arm->stage) >= kEnough) return true;
+  const int stage = point.arm->stage, failures = surrogate_.out_of_memory_only(stage);
+  const double most = std::ldexp(static_cast<double>(surrogate_.least_out_of_memory(stage)), 1 - failures);
+  if (!is_small && failures > 1 && static_cast<double>(point.micro_batch) > most) return true;
   return surrogate_.find(point) != nullptr || std::find(pending_.begin(), pending_.end(), point) != pending_.end();
 }
 

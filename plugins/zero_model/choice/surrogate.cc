@@ -70,6 +70,8 @@ void Surrogate::learn(EndedTrial ended) {
   if (completed) only = -1;
   if (ended.outcome == Outcome::out_of_memory) {
     if (only >= 0) ++only;
+    int64_t& least = least_out_of_memory_.emplace(ended.point.arm->stage, ended.point.micro_batch).first->second;
+    least = std::min(least, ended.point.micro_batch);
     ++out_of_memory_;
     point.out_of_memory = true;
   }
@@ -162,6 +164,11 @@ void Surrogate::update(const std::vector<Point>& pending) {
 int Surrogate::out_of_memory_only(int stage) const {
   const auto at = out_of_memory_only_.find(stage);
   return at == out_of_memory_only_.end() || at->second < 0 ? 0 : at->second;
+}
+
+int64_t Surrogate::least_out_of_memory(int stage) const {
+  const auto at = least_out_of_memory_.find(stage);
+  return at == least_out_of_memory_.end() ? 0 : at->second;
 }
 
 double Surrogate::probability_of_fitting(const Point& point) const {

@@ -68,6 +68,8 @@ class Surrogate {
 
   // How often the stage has run out of memory, if it has completed no trial; else 0.
   int out_of_memory_only(int stage) const;
+  // The smallest micro batch at which the stage has run out of memory; 0: none.
+  int64_t least_out_of_memory(int stage) const;
   // The probability that the host does not refuse a trial of this arm.
   double probability_of_acceptance(const Arm& arm) const { return refusals_.probability_of_acceptance(arm); }
   double probability_of_fitting(const Point& point) const;
@@ -107,6 +109,7 @@ class Surrogate {
   std::map<Point, PointRecord> points_;
   std::map<int, int> stage_runs_;                 // number of trials that ran
   std::map<int, int> out_of_memory_only_;         // number of trials that ran out; -1: one has completed
+  std::map<int, int64_t> least_out_of_memory_;    // micro batch
   std::vector<std::map<double, int>> axis_runs_;  // the same by axis and coordinate
   std::vector<Point> failures_;                   // failed for other reasons than memory
   Refusals refusals_;

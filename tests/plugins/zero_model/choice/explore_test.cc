@@ -2,7 +2,9 @@
 // Made-up trials of one stage of surface.h.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "plugins/searchers.h"
 #include "zero_model/choice/acquisition.h"
@@ -53,6 +55,31 @@ TEST(Explore, WhereTheMetricIsMinimisedANewStageIsLookedAtAtTheBestMicroBatch) {
   ASSERT_TRUE(look);
   EXPECT_EQ(look->stage, 2);
   EXPECT_EQ(look->micro_batch, 2);
+}
+
+// Two large trials that run out of memory say little about a stage: the best size may lie just below them.
+TEST(Explore, AStageThatOnlyRanOutOfMemoryIsTriedAtHalfOfThat) {
+  const Surface surface;
+  const Study study = make_study(surface, small_space({1, 2}));
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  const zero_model::Arm *runs = space.arm(zero_model::Configuration{1, {2}}),
+                        *fails = space.arm(zero_model::Configuration{2, {2, 1}});
+  TrialId id = 0;
+  for (const int64_t micro_batch : {2, 4, 8}) {
+    surrogate.learn({id++, {runs, micro_batch}, Outcome::completed, 100.0 * static_cast<double>(micro_batch), {}});
+  }
+  for (const int64_t micro_batch : {30, 24})
+    surrogate.learn({id++, {fails, micro_batch}, Outcome::out_of_memory, {}, {}});
+  surrogate.update({});
+  zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
+  acquisition.next({}, {0.9, 0.9, 0}, id);
+  int64_t largest = 0;
+  for (const zero_model::Proposal& proposal : acquisition.ranked()) {
+    if (proposal.point.arm->stage == 2) largest = std::max(largest, proposal.point.micro_batch);
+  }
+  EXPECT_GT(largest, 1);
+  EXPECT_LE(largest, 12);
 }
 
 }  // namespace
