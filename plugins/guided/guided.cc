@@ -207,6 +207,7 @@ std::optional<Proposal> Guided::propose_left_over() {
   left_over_ = false;
   if (proposal && worth_it(*proposal)) return proposal;
   std::optional<Proposal> look = acquisition_->explore_round_size();
+  if (!look) look = acquisition_->explore_before_end();
   return look ? look : proposal;
 }
 

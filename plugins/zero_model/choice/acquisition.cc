@@ -18,10 +18,6 @@ constexpr size_t kFinalists = 8;  // arms whose micro batches are all scored
 // Models fail far from the trials. A proposal is at most this multiple of the largest micro batch that completed.
 constexpr double kFarthest = 4;
 
-void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
-  if (arm != nullptr && std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
-}
-
 // The other values of an axis to visit: all values of a short axis, ever larger steps on a long one.
 std::vector<size_t> other_values(size_t value, size_t count) {
   constexpr size_t kShort = 10;
@@ -40,6 +36,10 @@ double mean_change_deviation(const Prediction& prediction, double noise_variance
 }
 
 }  // namespace
+
+void add_unique(std::vector<const Arm*>& arms, const Arm* arm) {
+  if (arm != nullptr && std::find(arms.begin(), arms.end(), arm) == arms.end()) arms.push_back(arm);
+}
 
 bool better(const Proposal& a, const Proposal& b) {
   if (a.value != b.value) return a.value > b.value;

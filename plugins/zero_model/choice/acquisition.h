@@ -43,6 +43,8 @@ struct Proposal {
 // Orders by value. A tie is decided by the points.
 bool better(const Proposal& a, const Proposal& b);
 
+void add_unique(std::vector<const Arm*>& arms, const Arm* arm);
+
 // Accepted probabilities of running out of memory.
 struct Risk {
   double usual = 0.05;   // for any proposal
@@ -86,6 +88,10 @@ class Acquisition {
 
   // After next(): the largest multiple of 8 at or below the best micro batch. nullopt: a size near it was measured.
   std::optional<Proposal> explore_round_size();
+
+  // After next(): before the search ends, each stage at its best guess of all values, and values that no trial like the
+  // best ones had. nullopt: none of these may be the best.
+  std::optional<Proposal> explore_before_end();
 
   // The loss of the best trial with another value of each choice: one line each, the most important first.
   std::vector<std::string> sensitivity();
@@ -140,6 +146,12 @@ class Acquisition {
     const ModelAxis* axis = nullptr;  // an axis with an unmeasured value
   };
   Coverage coverage() const;
+  const ModelAxis* unseen_axis(const std::vector<Point>& trials, const Arm& arm) const;
+  const ModelAxis* untried_axis(const Arm& arm) const;
+  void add_ceilings(const Arm& arm, std::vector<Point>& points) const;
+  // The point of a stage with the best prediction.
+  std::optional<Point> best_guess(const config::StageSpace& stage, const Coverage& seen);
+  std::vector<Point> untried_points(const Coverage& seen);
   Doubt doubt(const Coverage& seen, const Point& point) const;
   struct StageTrials;
   std::map<int, StageTrials> stage_trials() const;  // ascending
@@ -166,6 +178,7 @@ class Acquisition {
   std::unique_ptr<JointSamples> batch_samples_;
   size_t batch_samples_ended_ = 0;  // number of ended trials when batch_samples_ was made
   std::set<int> explored_;          // stages that explore_new_stage() proposed
+  std::map<int, int> guesses_;      // best guesses of each stage that explore_before_end() proposed
   int denied_ = -1;                 // the last stage that explore_denied_stage() proposed; -1: none
 };
 

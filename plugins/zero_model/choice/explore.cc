@@ -50,6 +50,41 @@ Acquisition::Coverage Acquisition::coverage() const {
   return all;
 }
 
+// An axis of which none of the trials had a value near the arm's; nullptr: none.
+const ModelAxis* Acquisition::unseen_axis(const std::vector<Point>& trials, const Arm& arm) const {
+  for (size_t i = 0; i < space_.axes().size(); ++i) {
+    const ModelAxis& axis = space_.axes()[i];
+    const bool is_known = std::any_of(trials.begin(), trials.end(), [&](const Point& other) {
+      return other.arm->stage == arm.stage &&
+             part_of(axis, other.arm->coordinates[i]) == part_of(axis, arm.coordinates[i]);
+    });
+    if (!is_known) return &axis;
+  }
+  return nullptr;
+}
+
+// The same for values themselves. Only trials count that differ in few parts, since values may need each other, and
+// those that failed, too.
+const ModelAxis* Acquisition::untried_axis(const Arm& arm) const {
+  constexpr int kFew = 2;
+  const std::vector<ModelAxis>& axes = space_.axes();
+  std::vector<bool> known(axes.size(), false);
+  const auto add = [&](const Point& other) {
+    if (other.arm->stage != arm.stage) return;
+    int apart = 0;
+    for (size_t i = 0; i < axes.size(); ++i) {
+      apart += part_of(axes[i], other.arm->coordinates[i]) != part_of(axes[i], arm.coordinates[i]) ? 1 : 0;
+    }
+    for (size_t i = 0; i < axes.size() && apart <= kFew; ++i) {
+      known[i] = known[i] || other.arm->coordinates[i] == arm.coordinates[i];
+    }
+  };
+  for (const auto& [point, known_point] : surrogate_.points()) add(point);
+  for (const Point& point : pending_) add(point);
+  const auto at = std::find(known.begin(), known.end(), false);
+  return at == known.end() ? nullptr : &axes[static_cast<size_t>(at - known.begin())];
+}
+
 // Deviations that the models do not include, by the distance to the nearest trial.
 Acquisition::Doubt Acquisition::doubt(const Coverage& seen, const Point& point) const {
   constexpr double kJump = 0.03, kPerDoubling = 0.12, kMost = 0.2;  // of the micro batch: waves and tiles; throttling
@@ -57,27 +92,18 @@ Acquisition::Doubt Acquisition::doubt(const Coverage& seen, const Point& point) 
   constexpr double kNewStage = 0.1, kStage = 0.04;
   constexpr double kValue = 0.03;
   double nearest = std::numeric_limits<double>::infinity(), in_stage = nearest;
-  std::vector<bool> known(space_.axes().size(), false);
   for (const Point& other : seen.points) {
     const double away = distance(point.micro_batch, other.micro_batch);
     nearest = std::min(nearest, away);
-    if (other.arm->stage != point.arm->stage) continue;
-    in_stage = std::min(in_stage, away);
-    for (size_t i = 0; i < known.size(); ++i) {
-      const ModelAxis& axis = space_.axes()[i];
-      if (part_of(axis, other.arm->coordinates[i]) == part_of(axis, point.arm->coordinates[i])) known[i] = true;
-    }
+    if (other.arm->stage == point.arm->stage) in_stage = std::min(in_stage, away);
   }
   Doubt doubt;
   // A jump may lie anywhere. The nearer the next trial is, the less likely a jump lies between the two.
   const auto jump = [](double away) { return 1 - std::exp(-away / kJumpWithin); };
   doubt.micro_batch = std::min(kMost, kJump * jump(nearest) + kPerDoubling * nearest);
   doubt.stage = std::isinf(in_stage) ? kNewStage : std::min(kNewStage, kStage * (jump(in_stage) + in_stage));
-  for (size_t i = 0; i < known.size() && !std::isinf(in_stage); ++i) {
-    if (known[i]) continue;
-    doubt.axes = std::sqrt(doubt.axes * doubt.axes + kValue * kValue);
-    doubt.axis = &space_.axes()[i];
-  }
+  if (!std::isinf(in_stage)) doubt.axis = unseen_axis(seen.points, *point.arm);
+  if (doubt.axis != nullptr) doubt.axes = kValue;
   return doubt;
 }
 
@@ -163,6 +189,94 @@ std::optional<Proposal> Acquisition::explore() {
     if (look.value < kWorthALook || (best && !better(look, *best))) continue;
     look.exploration = why(doubtful, look.point);
     best = look;
+  }
+  return best;
+}
+
+// Climbs from the anchor's values and from those of the stage's best trial, one value at a time.
+std::optional<Point> Acquisition::best_guess(const config::StageSpace& stage, const Coverage& seen) {
+  std::optional<Proposal> best;
+  const auto climb = [&](const std::vector<const Arm*>& arms) {
+    const std::optional<Proposal> before = best;
+    std::vector<Point> points;
+    for (const Arm* arm : arms) add_ceilings(*arm, points);
+    for (const Proposal& at : score(points)) {
+      if (!best || at.improvement > best->improvement) best = at;
+    }
+    return best && (!before || best->improvement > before->improvement);
+  };
+  climb({project(*anchor_.arm, stage)});
+  if (const auto own = seen.best.find(stage.stage); own != seen.best.end()) climb({own->second.first});
+  while (best && climb(neighbours(*best->point.arm))) {
+  }
+  return best ? std::optional(best->point) : std::nullopt;
+}
+
+// The sizes at which an arm is compared before an end: the largest one that fits as likely as not, and the best
+// trial's, unless that surely does not fit.
+void Acquisition::add_ceilings(const Arm& arm, std::vector<Point>& points) const {
+  constexpr double kEven = 0.5, kHardly = 0.9;
+  const search::MicroBatches& batches = space_.micro_batches();
+  const int64_t hint = batches.rank_at_or_below(static_cast<double>(anchor_.micro_batch));
+  const int64_t even = top_rank(arm, hint, kEven), best = std::min(hint, top_rank(arm, hint, kHardly));
+  for (const int64_t rank : {even, best}) {
+    const Point point{&arm, batches.at(std::max<int64_t>(0, rank))};
+    if (rank >= 0 && !is_excluded(point) && surrogate_.probability_of_running(point) >= kEven) points.push_back(point);
+  }
+}
+
+// The arms that are one value away from a good one and have a value that no trial like them had, and, since a value may
+// need another one to fit, their neighbours, unless the stage has too many.
+std::vector<Point> Acquisition::untried_points(const Coverage& seen) {
+  constexpr size_t kMostNeighbours = 64;
+  std::set<const Arm*> arms;
+  for (const config::StageSpace& stage : space_.tuning_space().stages) {
+    std::vector<const Arm*> good{project(*anchor_.arm, stage)};
+    if (const auto own = seen.best.find(stage.stage); own != seen.best.end()) add_unique(good, own->second.first);
+    for (const Arm* arm : good) {
+      arms.insert(arm);
+      for (const Arm* next : neighbours(*arm)) {
+        if (untried_axis(*next) == nullptr) continue;
+        arms.insert(next);
+        if (neighbours(*arm).size() > kMostNeighbours) continue;
+        arms.insert(neighbours(*next).begin(), neighbours(*next).end());
+      }
+    }
+  }
+  std::vector<Point> points;
+  for (const Arm* arm : arms) {
+    if (untried_axis(*arm) != nullptr) add_ceilings(*arm, points);
+  }
+  return points;
+}
+
+// The models call some values slow that no trial has had, and stages that were seen with bad values only. A stage's
+// best guess is measured whatever they say of it; a value, if a usual error of a model makes it the best.
+std::optional<Proposal> Acquisition::explore_before_end() {
+  constexpr double kDeviations = 2, kValue = 0.08;
+  constexpr int kGuesses = 2;  // a first one may run out of memory
+  if (!incumbent_ || !anchor_.arm->in_space || surrogate_.ended() > kLongestStudy) return std::nullopt;
+  const Coverage seen = coverage();
+  for (const config::StageSpace& stage : space_.tuning_space().stages) {
+    if (guesses_[stage.stage] >= kGuesses) continue;
+    const std::optional<Point> guess = best_guess(stage, seen);
+    const bool is_seen = seen.best.count(stage.stage) != 0;
+    if (!guess || (is_seen && untried_axis(*guess->arm) == nullptr)) continue;
+    Proposal look = score({*guess}).front();
+    ++guesses_[stage.stage];
+    look.exploration = fmt::format("the best guess of stage {} was not measured", stage.stage);
+    return look;
+  }
+  std::optional<Proposal> best;
+  for (Proposal& look : score(untried_points(seen))) {
+    look.deviation = std::sqrt(square(look.deviation) + square(kValue));
+    if (look.improvement + kDeviations * look.deviation < 0) continue;
+    look.value = look.gain = expected_improvement(look.improvement, look.deviation) * look.fit_probability *
+                             surrogate_.probability_of_running(look.point);
+    if (!best || better(look, *best)) best = look;
+  }
+  if (best) {
+    best->exploration = fmt::format("no trial like this had this {}", untried_axis(*best->point.arm)->key);
   }
   return best;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "plugins/searchers.h"
@@ -81,6 +82,52 @@ TEST(Explore, AStageThatOnlyRanOutOfMemoryIsTriedAtHalfOfThat) {
   EXPECT_GT(largest, 1);
   EXPECT_LE(largest, 12);
 }
+
+// The looks before an end, after trials of one value of stage 1; each is answered with half of the best throughput.
+struct LookBeforeEnd {
+  std::string why;
+  std::vector<size_t> choice;
+};
+std::vector<LookBeforeEnd> looks_before_end(const std::vector<int>& stages) {
+  const Surface surface;
+  const Study study = make_study(surface, small_space(stages));
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
+  TrialId id = 0;
+  const auto learn = [&](const zero_model::Point& point, double share) {
+    Json config = study.base_config;
+    testing::merge(config, space.overrides(point));
+    surrogate.learn({id++, point, Outcome::completed, share * surface.throughput(config), surface.peak(config)});
+    surrogate.update({});
+    acquisition.next({}, {0.05, 0.05, 0}, id);
+  };
+  for (const int64_t micro_batch : {2, 4, 8}) learn({space.arm(zero_model::Configuration{1, {1}}), micro_batch}, 1);
+  std::vector<LookBeforeEnd> looks;
+  while (looks.size() < 20) {
+    const auto look = acquisition.explore_before_end();
+    if (!look) break;
+    looks.push_back({look->exploration, look->point.arm->choice});
+    learn(look->point, 0.5);
+  }
+  return looks;
+}
+
+TEST(Explore, BeforeAnEndEachStageIsMeasuredAtItsBestGuess) {
+  const auto looks = looks_before_end({1, 2});
+  const auto is_guess = [](const LookBeforeEnd& look) {
+    return look.why == "the best guess of stage 2 was not measured";
+  };
+  EXPECT_TRUE(std::any_of(looks.begin(), looks.end(), is_guess));
+}
+
+TEST(Explore, BeforeAnEndAValueThatNoTrialHadIsMeasured) {
+  const auto looks = looks_before_end({1});
+  ASSERT_FALSE(looks.empty());
+  EXPECT_NE(looks[0].choice[0], 1u);
+}
+
+TEST(Explore, TheLooksBeforeAnEndEnd) { EXPECT_LT(looks_before_end({1, 2, 3}).size(), 20u); }
 
 }  // namespace
 }  // namespace dsat::tests
