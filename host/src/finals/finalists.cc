@@ -1,4 +1,5 @@
-// Groups the trials by configuration, sorts by means, and asks for the chance of each against the best mean.
+// Groups the trials by configuration, sorts by means, and asks what another measurement of each and of the best would
+// gain.
 #include "finals/finalists.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ std::vector<Contender> choose_finalists(const std::vector<Trial>& trials, const 
     if (&all[i] != &best) {
       const Repeats others =
           repeats_but(trials, metric, maximise, trials[all[i].trial].identity, trials[best.trial].identity);
-      if (difference(all[i].values, best.values, others).chance_above(kTolerance) < kSmallChance) break;
+      if (gain_of_another(all[i].values, best.values, others) < kTolerance) break;
     }
     finalists.push_back(all[i]);
   }

@@ -91,10 +91,9 @@ void Finals::drop_the_hopeless() {
     if (one.is_out || &one == best) continue;
     const Repeats others = repeats_but(one, *best);
     const size_t index = static_cast<size_t>(&one - finalists_.data());
-    one.is_out = index < rivals_
-                     ? difference(values_of(one), values_of(*best), others).chance_above(kTolerance) < kSmallChance
-                     : is_clearly_slower(simpler_[index - rivals_],
-                                         difference(values_of(*best), values_of(one), others), kTolerance);
+    one.is_out = index < rivals_ ? gain_of_another(values_of(one), values_of(*best), others) < kTolerance
+                                 : is_clearly_slower(simpler_[index - rivals_],
+                                                     difference(values_of(*best), values_of(one), others), kTolerance);
   }
 }
 

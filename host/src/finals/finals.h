@@ -5,7 +5,7 @@
 // Start event: {"metric", "maximise", "finalists": [{"trial", "overrides", "values"}], "others": Repeats, "budget",
 //   "reason", "simpler": [Simpler]}: values as in noise.h, the searcher's choice first; `reason`: why the search ended,
 //   handed on; `simpler`: in place of the searcher's choice, tried one after the other until one is not clearly slower.
-// Ends when the chance that another one is better is small, after kMostRounds, or when the budget is spent. Names the
+// Ends when another round is expected to gain little, after kMostRounds, or when the budget is spent. Names the
 //   simpler one if there is one, else the finalist with the best mean. A finalist that fails when it runs again is out.
 #ifndef DSAT_HOST_FINALS_FINALS_H_
 #define DSAT_HOST_FINALS_FINALS_H_
@@ -24,8 +24,7 @@ namespace dsat::host {
 // More finalists, and more rounds of them, cost more trials than they are worth.
 inline constexpr size_t kMostFinalists = 4;
 inline constexpr int kMostRounds = 3;
-// A finalist is out if its chance to be better by more than kTolerance is below kSmallChance.
-inline constexpr double kSmallChance = 0.1;
+// A finalist is out if one more measurement of it and of the best is expected to gain less.
 inline constexpr double kTolerance = 0.005;
 
 // The metric's logarithm, as noise.h uses it; nullopt: there is no value above 0.

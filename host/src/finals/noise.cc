@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 namespace dsat::host {
@@ -42,6 +43,15 @@ double Difference::half_width() const { return scale * student_quantile(0.975, d
 
 double Difference::chance_above(double by) const { return 1 - student_cdf((by - mean) / scale, degrees); }
 
+// Infinite where the distribution has no mean.
+double Difference::expected_gain() const {
+  if (degrees <= 1) return std::numeric_limits<double>::infinity();
+  const double t = mean / scale;
+  const double density = std::exp(std::lgamma((degrees + 1) / 2) - std::lgamma(degrees / 2)) /
+                         std::sqrt(degrees * kPi) * std::pow(1 + t * t / degrees, -(degrees + 1) / 2);
+  return scale * (density * (degrees + t * t) / (degrees - 1) + t * student_cdf(t, degrees));
+}
+
 double pooled_variance(const Repeats& repeats) {
   const double prior = prior_degrees(repeats);
   return (prior * kPriorDeviation * kPriorDeviation + repeats.squares) / (prior + repeats.degrees);
@@ -57,6 +67,15 @@ Difference difference(const std::vector<double>& a, const std::vector<double>& b
   const double variance = pooled_variance(others);
   const double counts = 1 / static_cast<double>(a.size()) + 1 / static_cast<double>(b.size());
   return {mean_of(a) - mean_of(b), std::sqrt(variance * counts), degrees};
+}
+
+double gain_of_another(const std::vector<double>& a, const std::vector<double>& b, const Repeats& others) {
+  const Difference now = difference(a, b, others);
+  // The variance of a mean, in variances of one measurement, falls from 1 / n to 1 / (n + 1).
+  const auto fall = [](double n) { return 1 / (n * (n + 1)); };
+  const auto of_a = static_cast<double>(a.size()), of_b = static_cast<double>(b.size());
+  const double change = now.scale * std::sqrt((fall(of_a) + fall(of_b)) / (1 / of_a + 1 / of_b));
+  return Difference{-std::abs(now.mean), change, now.degrees}.expected_gain();
 }
 
 namespace {

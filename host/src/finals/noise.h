@@ -43,6 +43,7 @@ struct Difference {
 
   double half_width() const;             // of the 95 % interval
   double chance_above(double by) const;  // that the true difference is larger than `by`
+  double expected_gain() const;          // the mean of the difference where it is above 0, and 0 elsewhere
 };
 
 // The difference of two configurations with these values, at least one each. `others` holds the repeats of all other
@@ -50,6 +51,10 @@ struct Difference {
 // its mean, but their distance from the later ones counts as noise.
 Difference difference(const std::vector<double>& a, const std::vector<double>& b, Repeats others,
                       const std::vector<double>& a_before = {});
+
+// How much one more measurement of each of the two is expected to gain, as it may turn out that the other one is better
+// (the knowledge gradient: Frazier, Powell and Dayanik 2009).
+double gain_of_another(const std::vector<double>& a, const std::vector<double>& b, const Repeats& others);
 
 // The distribution function of Student's t distribution; `degrees`: at least 1, interpolated between whole numbers.
 // Source: Abramowitz and Stegun, 26.7.3 and 26.7.4.

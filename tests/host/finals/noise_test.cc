@@ -42,6 +42,21 @@ TEST(NoiseTest, MoreMeasurementsNarrowADifference) {
   EXPECT_NEAR(few.chance_above(0.5), 0.5, 1e-12);
 }
 
+TEST(NoiseTest, AGainIsExpectedOfTheDifferencesAboveZero) {
+  constexpr double kNormalDensity = 0.3989;
+  EXPECT_NEAR((Difference{0, 1, 1000}.expected_gain()), kNormalDensity, 1e-3);
+  EXPECT_NEAR((Difference{9, 1, 1000}.expected_gain()), 9, 1e-6);
+  EXPECT_NEAR((Difference{-9, 1, 1000}.expected_gain()), 0, 1e-6);
+  EXPECT_GT((Difference{0, 1, 2}.expected_gain()), kNormalDensity) << "long tails";
+}
+
+TEST(NoiseTest, AnotherMeasurementGainsLessTheMoreThereAre) {
+  const Repeats others{0.04, 100};
+  EXPECT_LT(gain_of_another({1, 1}, {1, 1}, others), gain_of_another({1}, {1}, others));
+  EXPECT_LT(gain_of_another({1}, {1.1}, others), gain_of_another({1}, {1}, others));
+  EXPECT_DOUBLE_EQ(gain_of_another({1}, {1.1}, others), gain_of_another({1.1}, {1}, others));
+}
+
 TEST(NoiseTest, WhatWasMeasuredBeforeTheChoiceWidensTheIntervalAndDoesNotMoveIt) {
   const Difference quiet = difference({8.7}, {6.1}, {}, {8.71}), noisy = difference({8.7}, {6.1}, {}, {10.2});
   EXPECT_DOUBLE_EQ(noisy.mean, quiet.mean);
