@@ -13,6 +13,7 @@ namespace dsat {
 using search::Ceiling;
 using search::Configuration;
 using search::Lineage;
+using search::TrialHistory;
 
 Descriptor Grid::descriptor() {
   return {
@@ -141,8 +142,35 @@ bool Grid::may_hold_more(const Lineage& lineage) const {
   return history().is_beyond_model(history().setup(history().merged(overrides(lineage.configuration, 0))));
 }
 
+// The best choice goes on where the trials of others show that it almost surely holds more. `low` keeps it from
+// asking twice.
+std::optional<Grid::Step> Grid::larger_step(const Lineage& lineage) const {
+  constexpr double kClearly = 1.03;
+  const std::optional<TrialHistory::BestTrial> best = history().best();
+  const bool leads = best && lineage.best_at_top() && !history().better(best->metric, *lineage.best_metric);
+  if (!leads || lineage.open != kNoTrial || !history().device_memory_known()) return std::nullopt;
+  const Ceiling known = ceiling(lineage);
+  const int64_t rank = std::min(last_allowed(lineage, known), micro_batches().rank_at_or_below(known.certain));
+  const int64_t settled = std::max(*lineage.top, lineage.low - 1);
+  const auto measured = static_cast<double>(micro_batches().at(settled));
+  if (rank <= settled || static_cast<double>(micro_batches().at(rank)) < kClearly * measured) return std::nullopt;
+  return Step{rank, rank + 1, "grid: the best values at what almost surely fits"};
+}
+
+// Others are asked between two such steps, since they teach more.
+std::optional<size_t> Grid::choose() {
+  std::optional<size_t> larger;
+  for (size_t i = 0; i < lineages().size() && !larger; ++i) {
+    if (lineages()[i].ended && larger_step(lineages()[i])) larger = i;
+  }
+  if (larger && trials_since_best() > 0) return larger;
+  const std::optional<size_t> other = idle_or_new();
+  return other ? other : larger;
+}
+
 std::optional<Grid::Step> Grid::next_step(size_t index) const {
   const Lineage& lineage = lineages()[index];
+  if (lineage.ended) return larger_step(lineage);
   if (leads_stage(lineage)) return first_choice_step(lineage);
   if (!may_hold_more(lineage) && (lineage.top || lineage.trials >= 2)) return std::nullopt;
   int64_t rank = expected_top(lineage);

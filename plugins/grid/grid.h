@@ -3,7 +3,8 @@
 // The stages take turns, the lowest first. A stage begins with the user's own values at num-tuning-micro-batch-sizes
 // micro batches: the expected ceiling and the powers of two below it, ascending. Each further choice of values
 // (grid_order.h) is one trial, at the best micro batch of the stage so far, or at its own ceiling if larger was better.
-// A choice that ran out of memory is measured once more, below that size. If the device's memory is unknown, ceilings
+// A choice that ran out of memory is measured once more, below that size, and the best of all once more where others
+// show that clearly more fits. If the device's memory is unknown, ceilings
 // are found by doubling and then by bisection. A stage is left after early-stopping trials without a better one
 // (DeepSpeed's tuner_early_stopping). Threading, errors and state: as in search/lineage_search.h.
 #ifndef DSAT_PLUGINS_GRID_GRID_H_
@@ -24,7 +25,7 @@ class Grid final : public search::LineageSearch {
   Grid(Host host, const Options& options);
 
  protected:
-  std::optional<size_t> choose() override { return idle_or_new(); }
+  std::optional<size_t> choose() override;
   std::optional<search::Configuration> draw(uint64_t index, const Usable& usable) override;
   std::optional<Step> next_step(size_t index) const override;
   std::string nothing_left() const override;
@@ -42,6 +43,7 @@ class Grid final : public search::LineageSearch {
   double expected_by_trials(const search::Lineage& lineage, const search::Ceiling& known) const;
   bool may_hold_more(const search::Lineage& lineage) const;
   int64_t expected_top(const search::Lineage& lineage) const;
+  std::optional<Step> larger_step(const search::Lineage& lineage) const;
 
   int64_t micro_batch_sizes_;
   int64_t early_stopping_;  // 0: never

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "search/memory_keys.h"
+#include "cost/posterior/memory_keys.h"
 
 namespace dsat::search {
 namespace {
@@ -17,7 +17,7 @@ double need(const Json& value) {
 
 bool is_unknown(const config::Axis& axis) {
   if (axis.key == "zero_optimization.contiguous_gradients") return false;  // they take a bucket
-  return axis.values.size() > 1 && memory_effect(axis.key) == MemoryEffect::unknown;
+  return axis.values.size() > 1 && cost::memory_effect(axis.key) == cost::MemoryEffect::unknown;
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
+#include "cost/posterior/memory_keys.h"
 #include "dsat/config/batch.h"
 #include "dsat/config/json.h"
 #include "dsat/config/rules.h"
-#include "search/memory_keys.h"
 #include "search/observation.h"
 
 namespace dsat::search {
@@ -27,7 +27,8 @@ std::vector<std::string> unread_keys(const config::Space& space) {
   std::vector<std::string> keys;
   for (const config::StageSpace& stage : space.stages) {
     for (const config::Axis& axis : stage.axes) {
-      if (memory_effect(axis.key) != MemoryEffect::unknown || axis.key == "zero_optimization.contiguous_gradients") {
+      if (cost::memory_effect(axis.key) != cost::MemoryEffect::unknown ||
+          axis.key == "zero_optimization.contiguous_gradients") {
         continue;
       }
       if (std::find(keys.begin(), keys.end(), axis.key) == keys.end()) keys.push_back(axis.key);
@@ -298,7 +299,10 @@ bool TrialHistory::hopeless(const cost::Setup& setup) const {
   if (is_beyond_model(setup)) return false;
   const auto stage = stages_.find(setup.stage);
   const bool stage_ran_out = stage != stages_.end() && !stage->second.too_big.empty();
-  return stage_ran_out && cost::probability_of_fitting(fit(), setup) < kHopeless;
+  if (!stage_ran_out) return false;
+  if (!inputs_.device_memory_bytes) return cost::probability_of_fitting(fit(), setup) < kHopeless;
+  // The peak alone: a failure that the model cannot explain may not hold for leaner values.
+  return cost::predict_peak(fit(), setup).low > *inputs_.device_memory_bytes;
 }
 
 bool TrialHistory::is_doubtful(int stage) const {

@@ -25,6 +25,8 @@ MemoryEstimates::MemoryEstimates(const MemoryKnowledge& knowledge, const std::ve
       if ((!fitted && !ran_out) || trial.model_info || record.duplicate_of) continue;
       cost::Observation seen{setup_of(record.config), !fitted, {}};
       if (fitted && record.peak_bytes) seen.peak_bytes = static_cast<double>(*record.peak_bytes);
+      if (ran_out && record.peak_above_bytes) seen.peak_above_bytes = static_cast<double>(*record.peak_above_bytes);
+      seen.allocator_retries = static_cast<int64_t>(record.allocator_retries);
       observations.push_back(seen);
     }
     fit_ = cost::fit_memory(inputs, observations);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cost/posterior/normal.h"
 #include "search/frugal.h"
-#include "zero_model/gaussian/normal.h"
 
 namespace dsat::zero_model {
 namespace {

@@ -10,8 +10,8 @@
 #include <limits>
 #include <set>
 
+#include "cost/posterior/normal.h"
 #include "zero_model/choice/acquisition.h"
-#include "zero_model/gaussian/normal.h"
 
 namespace dsat::zero_model {
 namespace {

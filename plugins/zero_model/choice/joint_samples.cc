@@ -13,7 +13,7 @@ JointSamples::JointSamples(const Surrogate& surrogate, const std::vector<Point>&
     if (index_.emplace(point, static_cast<Eigen::Index>(points_.size())).second) points_.push_back(point);
   }
   objective_ = surrogate.speed().draw(points_, count, random).transpose();
-  fits_ = surrogate.memory().draw_fits(points_, count, random).transpose();
+  fits_ = surrogate.memory().draw_fits({points_.begin(), points_.end()}, count, random).transpose();
   for (size_t i = 0; i < points_.size(); ++i) {
     const Surrogate::PointRecord* known = surrogate.find(points_[i]);
     if (known == nullptr) continue;

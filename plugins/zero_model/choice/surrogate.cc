@@ -27,10 +27,29 @@ EndedTrial ended_trial(const search::ObservedTrial& observed, const std::string&
           observed.allocator_retries};
 }
 
+MemoryPrior prior_of(const Study& study, const ModelSpace& space) {
+  MemoryPrior prior = memory_prior(study);
+  prior.states_bytes = 16 * space.parameters() / space.data_parallel_size();
+  return prior;
+}
+
 }  // namespace
 
+MemoryPrior memory_prior(const Study& study) {
+  cost::Inputs inputs;
+  if (study.profile.is_object()) inputs = cost::inputs_from_profile(study.profile);
+  if (study.device_memory_bytes) inputs.device_memory_bytes = static_cast<double>(*study.device_memory_bytes);
+  inputs.fixed_bytes.reset();  // learnt from trials that are among the observations
+  double largest_peak_bytes = 0;
+  for (const Json& observation : study.observations) {
+    const Json peak = observation.value("peak_bytes", Json());
+    if (peak.is_number()) largest_peak_bytes = std::max(largest_peak_bytes, peak.get<double>());
+  }
+  return cost::memory_prior(inputs, largest_peak_bytes);
+}
+
 Surrogate::Surrogate(const Study& study, ModelSpace& space)
-    : memory_(space, memory_prior(study)),
+    : memory_(space.axes(), prior_of(study, space)),
       speed_(space, study.metric, study.maximise),
       axis_runs_(space.axes().size()) {
   for (const search::ObservedTrial& observed : search::training_trials(study)) {

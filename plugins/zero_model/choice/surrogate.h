@@ -13,11 +13,14 @@
 #include <optional>
 #include <vector>
 
+#include "cost/posterior/memory_mixture.h"
 #include "zero_model/choice/refusals.h"
-#include "zero_model/memory/memory_mixture.h"
 #include "zero_model/speed/speed_model.h"
 
 namespace dsat::zero_model {
+
+// What a study's profile and device say of memory, before any trial.
+MemoryPrior memory_prior(const Study& study);
 
 // An ended trial. Numbers that are not positive and finite count as missing.
 struct EndedTrial {

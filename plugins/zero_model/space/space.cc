@@ -150,15 +150,11 @@ double ModelSpace::coordinate(const ModelAxis& axis, const Json* value) const {
 }
 
 void ModelSpace::read_sizes(Arm& arm, const Json& config) const {
-  arm.setup = cost::setup_from_config(config, data_parallel_size_, size_.engine());
-  arm.setup.micro_batch = 1;
+  const int stage = arm.stage;
+  static_cast<MemoryArm&>(arm) =
+      cost::arm_of(size_, cost::setup_from_config(config, data_parallel_size_, size_.engine()));
+  arm.stage = stage;
   arm.data_parallel_size = static_cast<double>(config::data_parallel_size_of(config, data_parallel_size_));
-  arm.state_bytes = cost::model_state_bytes(size_, arm.setup);
-  cost::Setup leanest = arm.setup;
-  leanest.optimizer = cost::Optimizer::sgd;
-  arm.optimizer_bytes = arm.state_bytes - cost::model_state_bytes(size_, leanest);
-  arm.buffer_bytes = cost::buffer_bytes(size_, arm.setup);
-  arm.optional_buffer_bytes = cost::optional_buffer_bytes(size_, arm.setup);
 }
 
 Arm ModelSpace::read(int stage, const Json& config) const {

@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "cost/posterior/places.h"
 #include "dsat/config/space.h"
 #include "dsat/cost/memory.h"
 #include "dsat/searcher.h"
@@ -24,33 +25,18 @@
 
 namespace dsat::zero_model {
 
+using namespace cost;  // the posterior of memory and its distributions, which the models of speed use too
 using search::Configuration;
 
-// One tunable key over all stages, where config::Axis is that of one stage. A numeric axis has coordinates in [0, 1],
-// on a logarithmic scale where the values span a factor of four. The coordinates of a categorical axis are indices into
-// `values`.
-struct ModelAxis {
-  std::string key;
-  std::vector<Json> values;  // of all stages
-  bool numeric = false;
-  bool logarithmic = false;
-  double low = 0, high = 1;
-};
-
-struct Arm {
-  int stage = 0;
+struct Arm : MemoryArm {
   bool in_space = false;
   bool is_refused = false;  // its sizes clash (devices and pipeline stages, for instance): the host runs no such trial
   std::vector<size_t> choice;  // of an arm in the space
-  cost::Setup setup;           // at micro batch 1
   bool reduce_scatter = true;
   double accumulation = 1;
   double data_parallel_size = 1;
   double most_by_train_batch = std::numeric_limits<double>::infinity();  // by the study's bound of the train batch
-  double state_bytes = 0, buffer_bytes = 0, optional_buffer_bytes = 0;   // by the formulas of dsat::cost
-  double optimizer_bytes = 0;       // the part of the states that an optimizer with fewer of them would not have
-  std::vector<double> coordinates;  // of each axis; kAbsent where the stage does not have it
-  std::string identity;             // of an arm outside the space
+  std::string identity;                                                  // of an arm outside the space
 
   // An order that depends on what the arms are, and not on when they were made.
   bool before(const Arm& other) const {
@@ -58,7 +44,6 @@ struct Arm {
   }
 };
 
-inline constexpr double kAbsent = -1;
 inline constexpr double kFarthestBelow = -0.9;  // the least coordinate of a value below its axis
 
 // A trial's configuration.
@@ -69,6 +54,7 @@ struct Point {
     return arm != other.arm ? arm->before(*other.arm) : micro_batch < other.micro_batch;
   }
   bool operator==(const Point& other) const { return arm == other.arm && micro_batch == other.micro_batch; }
+  operator MemoryPoint() const { return {arm, micro_batch}; }
 };
 
 class ModelSpace {

@@ -15,8 +15,8 @@
 #include <Eigen/Dense>
 #include <vector>
 
-#include "zero_model/gaussian/joint_normal.h"
-#include "zero_model/gaussian/kernel.h"
+#include "cost/posterior/joint_normal.h"
+#include "cost/posterior/kernel.h"
 #include "zero_model/speed/step_time.h"
 #include "zero_model/speed/waves.h"
 

@@ -1,13 +1,11 @@
 // Predictions from a fit: peaks, the probability that a setup fits, the maximum micro batch, and the next micro batch
-// to measure. A prediction is a linear form of the fitted unknowns, and its deviation follows from their covariance.
-// Units: bytes per device.
+// to measure. Units: bytes per device.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "dsat/base/normal.h"
+#include "cost/posterior/memory_posterior.h"
 #include "dsat/cost/memory.h"
-#include "terms.h"
 
 namespace dsat::cost {
 namespace {
@@ -15,54 +13,17 @@ namespace {
 constexpr double kZ90 = 1.6449;  // 5 % of a normal distribution lies above it
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A normal distribution with two deviations, because a peak can be farther above its line than below it.
-struct Normal {
-  double mean = 0, below = 0, above = 0;  // `below` and `above`: standard deviations
-};
-
-Interval interval_of(const Normal& normal) {
-  return {std::max(0.0, normal.mean), std::max(0.0, normal.mean - kZ90 * normal.below),
-          std::max(0.0, normal.mean + kZ90 * normal.above)};
+Interval interval_of(double mean, double below, double above) {
+  return {std::max(0.0, mean), std::max(0.0, mean - kZ90 * below), std::max(0.0, mean + kZ90 * above)};
 }
 
-Normal term(const MemoryFit& fit, Term index, double value) {
-  const double deviation = std::sqrt(std::max(0.0, fit.covariance[size_t(index) * (kTerms + 1)]));
-  return {value, deviation, deviation};
+Interval interval_of(const Believed& believed) {
+  const double deviation = std::sqrt(believed.variance);
+  return interval_of(believed.mean, deviation, deviation);
 }
 
-// A peak is the maximum of several straight lines, one for each moment of a step. Beyond the measured micro batches a
-// steeper line may take over. This deviation is a share of the extrapolated activations.
-constexpr double kExtrapolationNoise = 0.015;
-// The steepest possible line has no fixed memory: it goes through zero and lies below the largest measured peak. So a
-// slope is at most fixed / largest measured micro batch steeper. This deviation is a share of that difference.
-constexpr double kSteeperLine = 0.25;
-
-// The distribution of a linear form of a setup's peak. `scatter_bytes`: the deviation of the peak itself.
-Normal believed(const MemoryFit& fit, const PeakForm& form, const Setup& setup, double scatter_bytes) {
-  const Eigen::Map<const TermsMatrix> covariance(fit.covariance.data());
-  const auto beyond = static_cast<double>(std::max<int64_t>(0, setup.micro_batch - fit.largest_measured_micro_batch));
-  const auto measured = static_cast<double>(std::max<int64_t>(1, fit.largest_measured_micro_batch));
-  const double steeper =
-      fit.largest_measured_micro_batch > 0 ? kSteeperLine * std::max(0.0, fit.fixed_bytes) / measured : 0;
-  const double straight = kExtrapolationNoise * fit.activation_bytes_per_sample;
-  const double variance =
-      std::max(1.0, form.coefficients.dot(covariance * form.coefficients) + scatter_bytes * scatter_bytes);
-  return {form.known_bytes + form.coefficients.dot(unknowns(fit)),
-          std::sqrt(variance + straight * straight * beyond * beyond),
-          std::sqrt(variance + (straight + steeper) * (straight + steeper) * beyond * beyond)};
-}
-
-Normal peak_of(const MemoryFit& fit, const Setup& setup) {
-  const PeakForm form = peak_form(fit.inputs.size, setup, fit.reference);
-  const double mean = form.known_bytes + form.coefficients.dot(unknowns(fit));
-  return believed(fit, form, setup, fit.relative_noise * noise_factor(setup) * mean);
-}
-
-// Needs a known device memory.
-Normal shortage_of(const MemoryFit& fit, const Setup& setup) {
-  const double device = *fit.inputs.device_memory_bytes;
-  const PeakForm form = shortage_form(peak_form(fit.inputs.size, setup, fit.reference), device);
-  return believed(fit, form, setup, fit.relative_noise * device);
+Believed peak_of(const MemoryFit& fit, const Setup& setup) {
+  return fit.posterior->mixture().peak(fit.posterior->point(setup));
 }
 
 // Trials of the same setup at any micro batch. A fitted trial outweighs an out-of-memory trial below it.
@@ -139,45 +100,63 @@ constexpr double kLineBegins = 2, kHalfway = 0.5;
 constexpr double kBlind = 16;  // if the device memory is unknown: for a single trial, or for the second
 
 // The micro batch of the only trial that a profile can measure. It is limited, because the ceiling is predicted from
-// one forward pass.
+// one forward pass; without one it dares nothing.
 double alone(const MemoryFit& fit, const Interval& ceiling) {
   constexpr double kFarthest = 32;
+  const Inputs& inputs = fit.inputs;
+  if (inputs.device_memory_bytes && !inputs.activation_bytes_at_micro_batch_1 && !inputs.activation_bytes_per_sample) {
+    return kLineBegins;
+  }
   return fit.inputs.device_memory_bytes ? std::clamp(kHalfway * ceiling.low, kLineBegins, kFarthest) : kBlind;
 }
 
 }  // namespace
 
-Interval fixed_bytes(const MemoryFit& fit) { return interval_of(term(fit, kFixed, fit.fixed_bytes)); }
+Interval fixed_bytes(const MemoryFit& fit) { return interval_of(fit.posterior->mixture().fixed()); }
 
 Interval activation_bytes_per_sample(const MemoryFit& fit) {
-  return interval_of(term(fit, kActivation, fit.activation_bytes_per_sample));
+  return interval_of(fit.posterior->mixture().activation());
 }
 
-Interval predict_peak(const MemoryFit& fit, const Setup& setup) { return interval_of(peak_of(fit, setup)); }
+// A peak is the maximum of several straight lines, one for each moment of a step. Beyond the measured micro batches a
+// steeper line may take over. The steepest has no fixed memory: it goes through zero and lies below the largest
+// measured peak. So a slope is at most fixed / largest measured micro batch steeper, and the upper end allows for a
+// share of that.
+Interval predict_peak(const MemoryFit& fit, const Setup& setup) {
+  constexpr double kSteeperLine = 0.25;
+  int64_t measured = 0;
+  for (const Observation& seen : fit.observations) {
+    if (!seen.out_of_memory && seen.peak_bytes) measured = std::max(measured, seen.setup.micro_batch);
+  }
+  const Believed peak = peak_of(fit, setup);
+  double steeper = 0;
+  if (measured > 0 && setup.micro_batch > measured) {
+    const double beyond = static_cast<double>(setup.micro_batch - measured) / static_cast<double>(measured);
+    steeper = kSteeperLine * beyond * std::max(0.0, fit.posterior->mixture().fixed().mean);
+  }
+  return interval_of(peak.mean, std::sqrt(peak.variance), std::sqrt(peak.variance + steeper * steeper));
+}
 
 double probability_of_fitting(const MemoryFit& fit, const Setup& setup) {
   const Seen seen = seen_of(fit, setup);
   if (setup.micro_batch <= seen.fitted) return 1;
   if (seen.smallest_out_of_memory && setup.micro_batch >= *seen.smallest_out_of_memory) return 0;
   if (!fit.inputs.device_memory_bytes) return probability_by_peers(fit, setup);
-  const Normal shortage = shortage_of(fit, setup);
-  const double deviation = shortage.mean < 0 ? shortage.above : shortage.below;
-  return normal_cdf(-shortage.mean / deviation);
+  return fit.posterior->mixture().probability_of_fitting(fit.posterior->point(setup));
 }
 
 Interval micro_batch_ceiling(const MemoryFit& fit, const Setup& setup) {
   const Seen seen = seen_of(fit, setup);
   Interval result{static_cast<double>(seen.fitted), static_cast<double>(seen.fitted), kInfinity};
   if (fit.inputs.device_memory_bytes) {
-    const auto at_most = [&](double deviations) {
+    const auto at_least = [&](double probability) {
+      MemoryPoint point = fit.posterior->point(setup);
       return static_cast<double>(largest([&](int64_t micro_batch) {
-        Setup larger = setup;
-        larger.micro_batch = micro_batch;
-        const Normal shortage = shortage_of(fit, larger);
-        return shortage.mean + deviations * (deviations > 0 ? shortage.above : shortage.below) <= 0;
+        point.micro_batch = micro_batch;
+        return fit.posterior->mixture().probability_of_fitting(point) >= probability;
       }));
     };
-    result = {at_most(0), at_most(kZ90), at_most(-kZ90)};
+    result = {at_least(0.5), at_least(0.95), at_least(0.05)};
   }
   // Observations outweigh predictions.
   const double floor = static_cast<double>(seen.fitted);

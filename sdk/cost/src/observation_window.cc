@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "terms.h"
+#include "cost/posterior/setups.h"
 
 namespace dsat::cost {
 namespace {

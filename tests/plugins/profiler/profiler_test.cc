@@ -77,11 +77,14 @@ TEST(Profiler, MeasuredPeaksGiveTheSlopeAndTheCeiling) {
   ASSERT_TRUE(run.run()) << run.error();
   EXPECT_NEAR(run.profile()["activation_bytes_per_sample"]["value"].get<double>(), surface.activation_bytes,
               0.05 * surface.activation_bytes);
+  // Contexts and fragments are expected to take the rest of a device.
+  Surface usable = surface;
+  usable.device_memory *= 0.955;
   int64_t ceiling = 0;
   Json config = study.base_config;
   for (int64_t micro_batch = 1; micro_batch < 200; ++micro_batch) {
     config["train_micro_batch_size_per_gpu"] = micro_batch;
-    if (surface.fits(config)) ceiling = micro_batch;
+    if (usable.fits(config)) ceiling = micro_batch;
   }
   EXPECT_NEAR(run.profile()["stages"][0]["max_micro_batch"]["value"].get<double>(), static_cast<double>(ceiling), 2);
 }

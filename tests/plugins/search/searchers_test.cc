@@ -59,8 +59,37 @@ TEST_P(BisectingSearchers, BeginWhereItAlmostSurelyFits) {
   ASSERT_TRUE(bench.run()) << bench.error();
   Json larger = bench.asked()[0].config;
   EXPECT_TRUE(surface.fits(larger));
-  larger["train_micro_batch_size_per_gpu"] = bench.asked()[0].micro_batch() * 5 / 4;
-  EXPECT_FALSE(surface.fits(larger));
+  larger["train_micro_batch_size_per_gpu"] = bench.asked()[0].micro_batch() * 3 / 2;
+  EXPECT_FALSE(surface.fits(larger)) << "peaks of 2 and 8 samples say little of seventy";
+}
+
+class SearchersAndGrid : public Searchers {};
+DSAT_FOR_EACH_SEARCHER_AND_GRID(SearchersAndGrid);
+
+// The device holds 305 samples with small buckets and 300 with large ones. A profile that saw one forward pass may
+// expect a fifth of that.
+TEST_P(SearchersAndGrid, WhereSome300SamplesFitTheyEndNearThem) {
+  Surface surface;
+  surface.device_memory = 64e9;
+  surface.activation_bytes = 2.06e8;
+  for (const bool tells_peak : {true, false}) {
+    for (const double expected : {1.0, 5.0}) {
+      surface.tells_peak = tells_peak;
+      Study study = make_study(surface, small_space({1, 2, 3}));
+      study.profile["activation_bytes_per_sample"] = {{"value", expected * surface.activation_bytes},
+                                                      {"low", 0.5 * expected * surface.activation_bytes},
+                                                      {"high", 2 * expected * surface.activation_bytes}};
+      study.limits.max_trials = 32;
+      auto bench = this->bench(surface, study);
+      ASSERT_TRUE(bench.run()) << bench.error();
+      int64_t best = 0;
+      for (const testing::Ended& ended : bench.ended()) {
+        if (ended.trial.id == bench.best()) best = ended.trial.micro_batch();
+      }
+      EXPECT_GE(best, 280) << tells_peak << " " << expected;
+      EXPECT_LE(best, 305);
+    }
+  }
 }
 
 TEST_P(Searchers, FindsTheCeilingWithoutKnowingTheDevice) {

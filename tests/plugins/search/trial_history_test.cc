@@ -282,8 +282,10 @@ TEST_F(TrialHistoryTest, AfterThousandsOfTrialsACeilingIsStillTheMemorys) {
     const Json tried = config(static_cast<int64_t>(1 + i % 40), 1000000 + 100000 * static_cast<int64_t>(i), 2);
     history.learn(i, tried, Outcome::completed, 1.0, surface_.peak(tried));
   }
+  tests::Surface usable = surface_;  // contexts and fragments are expected to take the rest of a device
+  usable.device_memory *= 0.955;
   int64_t largest = 1;
-  while (surface_.fits(config(largest + 1, 150000000, 2))) ++largest;
+  while (usable.fits(config(largest + 1, 150000000, 2))) ++largest;
   EXPECT_NEAR(ceiling(history, config(1, 150000000, 2)).likely, static_cast<double>(largest), 1);
 }
 

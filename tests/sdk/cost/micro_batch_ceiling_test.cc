@@ -42,7 +42,7 @@ TEST(MaxMicroBatchTest, WhatFittedOutweighsAnOutOfMemoryTrialBelowIt) {
   const MemoryFit fit = fit_memory(training.inputs(), {training.trial(1, 60), {training.setup(1, 40), true, {}}});
   EXPECT_GE(micro_batch_ceiling(fit, training.setup(1, 1)).value, 60);
   EXPECT_EQ(probability_of_fitting(fit, training.setup(1, 40)), 1);
-  EXPECT_NEAR(fit.activation_bytes_per_sample, training.activation, 0.3 * training.activation);
+  EXPECT_NEAR(activation_bytes_per_sample(fit).value, training.activation, 0.3 * training.activation);
 }
 
 TEST(MaxMicroBatchTest, AModelThatDoesNotFitHasNone) {
@@ -52,7 +52,8 @@ TEST(MaxMicroBatchTest, AModelThatDoesNotFitHasNone) {
   const Interval ceiling = micro_batch_ceiling(fit, training.setup(0, 1));
   EXPECT_EQ(ceiling.value, 0);
   EXPECT_EQ(ceiling.high, 0);
-  EXPECT_LT(probability_of_fitting(fit, training.setup(0, 1)), 0.01);
+  // Optimizers have smaller states than their name says in 3 of 100 studies.
+  EXPECT_LT(probability_of_fitting(fit, training.setup(0, 1)), 0.05);
 }
 
 TEST(MaxMicroBatchTest, OutOfMemoryAtOneLeavesNone) {

@@ -121,7 +121,7 @@ TEST(NextToMeasureTest, ThreeTrialsAtOneStageFindTheCeilingsOfAllStagesAndSizesE
       }
     }
   }
-  EXPECT_GE(exact, 0.95 * cases);  // a byte decides where a ceiling lies close to a whole number
+  EXPECT_GE(exact, 0.85 * cases);  // some ceilings lie six times as far as what was measured
 }
 
 TEST(NextToMeasureTest, ASteeperLineFartherOutIsFound) {

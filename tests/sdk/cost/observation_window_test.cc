@@ -19,8 +19,8 @@ TEST(ObservationWindowTest, AShortStudyIsKeptWhole) {
   const std::vector<Observation> kept = window.observations();
   ASSERT_EQ(kept.size(), all.size());
   const MemoryFit a = fit_memory(training.inputs(), all), b = fit_memory(training.inputs(), kept);
-  EXPECT_EQ(a.activation_bytes_per_sample, b.activation_bytes_per_sample);
-  EXPECT_EQ(a.fixed_bytes, b.fixed_bytes);
+  EXPECT_EQ(activation_bytes_per_sample(a).value, activation_bytes_per_sample(b).value);
+  EXPECT_EQ(fixed_bytes(a).value, fixed_bytes(b).value);
 }
 
 TEST(ObservationWindowTest, OfManyTrialsOfASetupThoseThatDecideAreKept) {

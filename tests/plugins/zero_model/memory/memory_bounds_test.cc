@@ -1,11 +1,12 @@
 // Bounds that trials imply: which point needs no more memory than which, and what follows for probabilities and draws.
 // The space has buckets at all stages, overlap from stage 2 on, and an axis of which nothing is known.
-#include "zero_model/memory/memory_bounds.h"
+#include "cost/posterior/memory_bounds.h"
 
 #include <gtest/gtest.h>
 
+#include "cost/posterior/memory_mixture.h"
 #include "plugins/searchers.h"
-#include "zero_model/memory/memory_mixture.h"
+#include "zero_model/space/space.h"
 
 namespace dsat::tests {
 namespace {
@@ -111,11 +112,11 @@ TEST_F(MemoryBoundsTest, AHigherStageCountsWhereItsBuffersAreSmallerThanWhatItDi
 }
 
 TEST_F(MemoryBoundsTest, TheMixtureAllButTrustsThemWhateverPeaksSay) {
-  zero_model::MemoryMixture memory(space_, prior(1e8, 4e7));
+  zero_model::MemoryMixture memory(space_.axes(), prior(1e8, 4e7));
   std::vector<zero_model::MemoryObservation> known{{{&arm(1), 109}, true, {}}, {{&arm(1), 128}, false, {}}};
   for (const int64_t m : {110, 111, 113}) known.push_back({{&arm(2), m}, false, {}});
   memory.fit(known, true);
-  const std::vector<Point> points{{&arm(1), 96}, {&arm(0), 108}, {&arm(1), 130}, {&arm(2), 120}};
+  const std::vector<zero_model::MemoryPoint> points{{&arm(1), 96}, {&arm(0), 108}, {&arm(1), 130}, {&arm(2), 120}};
   Random random(5);
   const Eigen::VectorXd drawn = memory.draw_fits(points, 2000, random).rowwise().mean();
   for (size_t i = 0; i < points.size(); ++i) {
@@ -127,7 +128,7 @@ TEST_F(MemoryBoundsTest, TheMixtureAllButTrustsThemWhateverPeaksSay) {
 
 // A job may break the rules: stage 2 fails where stage 1 fitted. Then nothing follows across stages any more.
 TEST_F(MemoryBoundsTest, AContradictionEndsWhatFollowsAcrossStages) {
-  zero_model::MemoryMixture memory(space_, prior(1e8, 4e7));
+  zero_model::MemoryMixture memory(space_.axes(), prior(1e8, 4e7));
   const Point lower{&other_stage(1, 0), 48}, higher{&other_stage(3, 0), 48};
   memory.fit({{lower, true, {}}}, true);
   ASSERT_GT(memory.probability_of_fitting(higher), 0.95);
@@ -139,7 +140,7 @@ TEST_F(MemoryBoundsTest, AContradictionEndsWhatFollowsAcrossStages) {
 // Failures that no hypothesis explains make memory without a formula likely; it knows nothing of buckets.
 TEST_F(MemoryBoundsTest, BuffersThatExceedTheDeviceNeverFit) {
   const zero_model::Arm& large = arm(2, 0);
-  zero_model::MemoryMixture memory(space_, {0.8 * large.buffer_bytes, 1e6, 5e5});
+  zero_model::MemoryMixture memory(space_.axes(), {0.8 * large.buffer_bytes, 1e6, 5e5});
   memory.fit({{{&arm(0), 64}, true, {}}, {{&arm(0), 16}, false, {}}, {{&arm(1), 4}, false, {}}}, true);
   EXPECT_LT(memory.probability_of_fitting({&large, 1}), 0.01);
   Random random(5);
@@ -148,7 +149,7 @@ TEST_F(MemoryBoundsTest, BuffersThatExceedTheDeviceNeverFit) {
 
 // The peak of small micro batches lies in the optimizer's step here: flat, and a line from some size on.
 TEST_F(MemoryBoundsTest, FlatPeaksOfSmallMicroBatchesDoNotHideALine) {
-  zero_model::MemoryMixture memory(space_, prior(8e8, 3e8));
+  zero_model::MemoryMixture memory(space_.axes(), prior(8e8, 3e8));
   std::vector<zero_model::MemoryObservation> known;
   for (const int64_t m : {1, 2, 4, 16, 26, 34, 40, 48}) {
     known.push_back({{&arm(0), m}, true, std::max(4.7e9, 1.6e9 + 9e7 * static_cast<double>(m))});

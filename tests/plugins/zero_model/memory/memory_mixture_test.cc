@@ -1,12 +1,13 @@
 // What fits, after a few trials: surprises shift the weight between the hypotheses about memory.
 // Peaks are made up to follow one hypothesis or to contradict it.
-#include "zero_model/memory/memory_mixture.h"
+#include "cost/posterior/memory_mixture.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "plugins/searchers.h"
+#include "zero_model/space/space.h"
 
 namespace dsat::tests {
 namespace {
@@ -16,8 +17,8 @@ class MemoryMixtureTest : public ::testing::Test {
   MemoryMixtureTest()
       : study_(make_study(surface_, small_space({0, 1, 2, 3}))),
         space_(study_),
-        formula_(space_, prior(), zero_model::formula_hypothesis(space_.axes())),
-        memory_(space_, prior()) {}
+        formula_(space_.axes(), prior(), zero_model::formula_hypothesis(space_.axes())),
+        memory_(space_.axes(), prior()) {}
 
   zero_model::MemoryPrior prior() const {
     zero_model::MemoryPrior prior;
@@ -40,7 +41,7 @@ class MemoryMixtureTest : public ::testing::Test {
 };
 
 TEST_F(MemoryMixtureTest, ASizeThatSurelyFittedAndFailedIsNotFollowedByOneJustBelow) {
-  const double base = formula_.peak_bytes(point(2));
+  const double base = formula_.peak(point(2)).mean;
   memory_.fit({fits(2, base)}, true);
   ASSERT_GT(memory_.probability_of_fitting(point(84)), 0.8);
   memory_.fit({fits(2, base), fails(84)}, true);
@@ -86,7 +87,7 @@ TEST_F(MemoryMixtureTest, AFailureIsRuledOutOnlyByTrialsWithTheSameRecomputation
   axes.stages[0].axes.push_back({"activation_checkpointing.partition_activations", {true, false}});
   const Study study = make_study(surface_, axes);
   zero_model::ModelSpace space(study);
-  zero_model::MemoryMixture memory(space, prior());
+  zero_model::MemoryMixture memory(space.axes(), prior());
   const auto at = [&](size_t bucket, size_t partition, int64_t micro_batch) {
     return zero_model::Point{space.arm(zero_model::Configuration{1, {bucket, partition}}), micro_batch};
   };
@@ -117,7 +118,7 @@ TEST_F(MemoryMixtureTest, DrawsForConcurrentTrialsDoubtTheFormulaMore) {
   prior.device_bytes = 100e9;
   prior.activation_bytes = 5e9;
   prior.activation_deviation = 2e9;
-  zero_model::MemoryMixture memory(space_, prior);
+  zero_model::MemoryMixture memory(space_.axes(), prior);
   memory.fit({{point(2), true, 30e9}, {point(4), true, 40e9}}, true);
   const double predicted = memory.probability_of_fitting(point(40));
   Random random(3);
@@ -130,11 +131,11 @@ TEST_F(MemoryMixtureTest, DrawsForConcurrentTrialsDoubtTheFormulaMore) {
 TEST_F(MemoryMixtureTest, WhatAnOutOfMemoryMessageShowsIsALowerBoundOfThePeak) {
   zero_model::MemoryObservation failure = fails(120);
   formula_.fit({fits(2, 2e9), failure}, true);
-  const double without = formula_.peak_bytes(point(120));
+  const double without = formula_.peak(point(120)).mean;
   failure.peak_above_bytes = 40e9;
   formula_.fit({fits(2, 2e9), failure}, true);
   EXPECT_LT(without, 25e9);
-  EXPECT_GT(formula_.peak_bytes(point(120)), 38e9);
+  EXPECT_GT(formula_.peak(point(120)).mean, 38e9);
 }
 
 TEST_F(MemoryMixtureTest, AnAllocatorThatRetriedIsNearItsCeiling) {
@@ -153,7 +154,7 @@ TEST_F(MemoryMixtureTest, SmallerOptimizerStatesThanAdamsAreBelievedOnceTheyFit)
   large.num_params = 0.9e9;
   const Study study = make_study(large, small_space({0}));
   zero_model::ModelSpace space(study);
-  zero_model::MemoryMixture memory(space, prior());
+  zero_model::MemoryMixture memory(space.axes(), prior());
   const auto at = [&](int64_t m) { return zero_model::Point{space.arm(zero_model::Configuration{0, {0}}), m}; };
   memory.fit({{at(2), true}}, true);
   EXPECT_LT(memory.probability_of_fitting(at(46)), 0.3);
@@ -167,7 +168,7 @@ TEST_F(MemoryMixtureTest, AForwardThatShowsFarTooMuchGivesWayToWhatFitted) {
   zero_model::MemoryPrior much = prior();
   much.activation_bytes = 2e9;
   much.activation_deviation = 1e9;
-  zero_model::MemoryMixture memory(space_, much);
+  zero_model::MemoryMixture memory(space_.axes(), much);
   std::vector<zero_model::MemoryObservation> known;
   for (const int64_t m : {2, 16, 32}) known.push_back({point(m), true, std::nullopt});
   memory.fit(known, true);
@@ -188,7 +189,7 @@ TEST_F(MemoryMixtureTest, FailuresWithLargeBucketsSayLittleOfSmallOnes) {
   prior.device_bytes = 27e9;
   prior.activation_bytes = 1e8;
   prior.activation_deviation = 4e7;
-  zero_model::MemoryMixture memory(space, prior);
+  zero_model::MemoryMixture memory(space.axes(), prior);
   const auto at = [&](size_t bucket, int64_t m) {
     return zero_model::Point{space.arm(zero_model::Configuration{2, {bucket, 0}}), m};
   };

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "plugins/searchers.h"
-#include "zero_model/memory/memory_model.h"
+#include "zero_model/choice/surrogate.h"
 
 namespace dsat::tests {
 namespace {

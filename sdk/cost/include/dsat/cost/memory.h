@@ -3,26 +3,21 @@
 // The same profile and observations always give the same answer. The printed estimate, the profiler and the searchers
 // share this model.
 //
-//   peak(setup, m) = model states(setup) + buffers(setup) + fixed + activation x m
-//                  + (scale - 1) x (buffers(setup) - buffers(reference))
-//                  + extra x (optional buffers(setup) - optional buffers(reference)) + offset(stage)
+//   peak(setup, m) = model states(setup) + buffers(setup) + fixed + activation x m + residual
 //
-// in bytes per device. The reference is the setup that was measured first. `fixed` is its memory beyond the formula
-// (framework, fragmentation, workspace), `activation` the bytes per sample of the micro batch; both are fitted by
-// weighted least squares. The formula alone carries one measured stage over to the others. Small corrections with
-// narrow priors are fitted too: `scale` (1: buffers are as documented), `extra` (0: the engine does without optional
-// buffers) and one offset a stage (0: model states follow the formula). An out-of-memory trial is a one-sided
-// observation: its peak was above `usable` x device memory. `usable` is a share near 1 and is learned too, since caches
-// and other processes take memory. With few observations the priors decide, and intervals are wide. Method and figures:
-// docs/cost-model.md.
+// in bytes per device. `fixed` is the memory beyond the formula (framework, fragmentation, workspace), `activation` the
+// bytes per sample of the micro batch. All terms are jointly normal, and so is the share of the device that trials get;
+// the trials condition them. A trial that ran out of memory, or that fitted and reported no peak, is a one-sided
+// observation. Hypotheses stand ready for where the formula is wrong, weighed by their evidence. What `guided` decides
+// by is this model, with the axes of the space added. Method and figures: docs/cost-model.md.
 //
-// Threading: pure functions. Errors: dsat::Error for impossible numbers (NaN, negative, more trainable parameters than
-// parameters).
+// Threading: a fit and its copies are for one thread. Errors: dsat::Error for impossible numbers (NaN, negative, more
+// trainable parameters than parameters).
 #ifndef DSAT_COST_MEMORY_H_
 #define DSAT_COST_MEMORY_H_
 
-#include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -53,27 +48,18 @@ struct Inputs {
 struct Observation {
   Setup setup;  // micro batch included
   bool out_of_memory = false;
-  std::optional<double> peak_bytes;
+  std::optional<double> peak_bytes;          // of one that fitted
+  std::optional<double> peak_above_bytes{};  // of one that ran out of memory: what it had allocated and what it wanted
+  int64_t allocator_retries = 0;             // of one that fitted: its peak was close to what the device gives
 };
 
-// The fit: a normal distribution over the unknowns. Cheap to make (microseconds for tens of observations) and to copy.
-struct MemoryFit {
-  // fixed, activation, the two buffer scales, the offsets of stages 0 to 3, the usable share. Bytes, but for the scales
-  // and the share.
-  static constexpr int kTerms = 9;
+class MemoryPosterior;
 
+// A posterior; cheap to copy. A fit takes milliseconds: of many observations it keeps a window (observation_window.h).
+struct MemoryFit {
   Inputs inputs;
   std::vector<Observation> observations;
-  std::optional<Setup> reference;  // of the first measured peak; none: no peak was measured
-  double fixed_bytes = 0;
-  double activation_bytes_per_sample = 0;
-  double buffer_scale = 1;
-  double optional_buffer_scale = 0;
-  std::array<double, 4> stage_offset_bytes{};
-  double usable_share = 1;                           // of the device memory
-  std::array<double, kTerms * kTerms> covariance{};  // of the terms above, in their order; row-major
-  int64_t largest_measured_micro_batch = 0;          // predictions beyond it are less certain
-  double relative_noise = 0;                         // standard deviation of a peak about the line, as a share of it
+  std::shared_ptr<const MemoryPosterior> posterior;
 };
 MemoryFit fit_memory(const Inputs& inputs, const std::vector<Observation>& observations);
 
@@ -89,13 +75,13 @@ Interval activation_bytes_per_sample(const MemoryFit& fit);
 Interval predict_peak(const MemoryFit& fit, const Setup& setup);
 
 // The probability that this setup fits. Trials of the same setup decide first: 1 if an equal or larger micro batch
-// fitted, else 0 if an equal or smaller one ran out of memory. Without such a trial the predicted peak decides. If the
+// fitted, else 0 if an equal or smaller one ran out of memory. Without such a trial the posterior decides. If the
 // device's memory is unknown, the probability is 1 up to the largest predicted peak that fitted, 0 from the smallest
 // that did not, and linear between; it is 1 if no trial ran out of memory.
 double probability_of_fitting(const MemoryFit& fit, const Setup& setup);
 
-// The largest micro batch that fits this setup, whatever its own micro batch. The predicted peak gives the value, the
-// peak's interval gives low and high, and observations of the same setup bound all three. 0: not even one sample fits.
+// The largest micro batch that fits this setup, whatever its own micro batch: as likely as not, and with a probability
+// of 95 % (low) and of 5 % (high). Observations of the same setup bound all three. 0: not even one sample fits.
 // kMicroBatchLimit: a sample costs nothing. If the device's memory is unknown, only observations count: the value is
 // the largest micro batch that fitted, or 0, and high is infinity if no trial ran out of memory.
 inline constexpr int64_t kMicroBatchLimit = 1'000'000'000;

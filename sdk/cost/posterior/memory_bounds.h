@@ -8,19 +8,17 @@
 //   completed stands.
 // Units: samples (micro batches). Threading: one thread. Errors: none. Ownership: refers to the axes and to the arms of
 //   the trials, which must live longer.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_BOUNDS_H_
-#define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_BOUNDS_H_
+#ifndef DSAT_COST_POSTERIOR_MEMORY_BOUNDS_H_
+#define DSAT_COST_POSTERIOR_MEMORY_BOUNDS_H_
 
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "search/memory_keys.h"
-#include "zero_model/space/space.h"
+#include "cost/posterior/memory_keys.h"
+#include "cost/posterior/places.h"
 
-namespace dsat::zero_model {
-
-using search::MemoryEffect;
+namespace dsat::cost {
 
 class MemoryBounds {
  public:
@@ -29,30 +27,30 @@ class MemoryBounds {
   // What a bound implies: more the farther it reaches, as long as no trial contradicts it.
   enum class Reach { arm, stage, all };
   void clear(Reach reach = Reach::all);
-  void add(const Point& point, bool fits);
+  void add(const MemoryPoint& point, bool fits);
 
   // The largest micro batch of an arm that is known to fit (0: none), and the smallest that is known not to.
   struct Range {
     int64_t fits = 0;
     int64_t too_big = std::numeric_limits<int64_t>::max();
   };
-  Range of(const Arm& arm) const;
+  Range of(const MemoryArm& arm) const;
   // Does this arm, at any micro batch, need no more memory than the other one at the same?
-  bool needs_no_more(const Arm& arm, const Arm& than) const;
+  bool needs_no_more(const MemoryArm& arm, const MemoryArm& than) const;
   // Do both have the same values of all keys outside of zero_optimization of whose effect on memory nothing is known?
   // These may change activations many times over, which no residual expects.
-  bool share_unknown_values(const Arm& a, const Arm& b) const;
+  bool share_unknown_values(const MemoryArm& a, const MemoryArm& b) const;
 
  private:
   static MemoryEffect effect_of(const ModelAxis& axis);
-  bool implies(const Point& a, const Point& b, bool fits) const;
+  bool implies(const MemoryPoint& a, const MemoryPoint& b, bool fits) const;
 
   Reach reach_ = Reach::all;
-  std::vector<MemoryEffect> effects_;   // of each axis
-  std::vector<size_t> unknown_;         // axes outside of zero_optimization with an unknown effect
-  std::vector<Point> fitted_, failed_;  // less those that follow from another one
+  std::vector<MemoryEffect> effects_;         // of each axis
+  std::vector<size_t> unknown_;               // axes outside of zero_optimization with an unknown effect
+  std::vector<MemoryPoint> fitted_, failed_;  // less those that follow from another one
 };
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_BOUNDS_H_
+#endif  // DSAT_COST_POSTERIOR_MEMORY_BOUNDS_H_

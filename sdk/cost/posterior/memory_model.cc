@@ -1,21 +1,20 @@
 // Gaussian process over the shortage of memory: the hypothesis gives prior mean and covariance, infer() conditions them
 // on the trials, and a failure that the hypothesis cannot explain casts doubt on its neighbours.
-#include "zero_model/memory/memory_model.h"
+#include "cost/posterior/memory_model.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 
-#include "zero_model/gaussian/normal.h"
+#include "cost/posterior/normal.h"
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 namespace {
 
 // Priors, as shares of the device memory, of what all hypotheses share.
 constexpr double kBufferDeviation = 0.3;    // of the scale 1
 constexpr double kOptionalDeviation = 0.3;  // of the scale 0
-constexpr double kUsable = 0.955;           // share of the device that trials get: contexts, fragmentation
 constexpr double kFirstSample = 0.004;      // what the first sample allocates, later ones partly reuse
 constexpr double kThresholdWidth = 0.002;   // runs differ: fragmentation
 constexpr double kOtherCause = 1e-5;        // of a trial that fitted
@@ -33,48 +32,57 @@ constexpr double kActivationScaleWidth = 1.5;
 
 double square(double x) { return x * x; }
 
-double largest_known_peak(const Study& study) {
-  double largest = 0;
-  for (const Json& observation : study.observations) {
-    const Json peak = observation.value("peak_bytes", Json());
-    if (peak.is_number()) largest = std::max(largest, peak.get<double>());
-  }
-  return largest;
-}
-
 }  // namespace
 
-MemoryPrior memory_prior(const Study& study) {
+MemoryPrior memory_prior(const Inputs& inputs, double largest_peak_bytes) {
+  // A training step holds what one forward does not show: gradients of activations and logits, fragments. Where it
+  // recomputes, forward leaves only what recomputation starts from, and the rest may be many times larger.
+  constexpr double kTraining = 1.2, kTrainingDeviation = 0.6, kRecomputed = 6, kRecomputedDeviation = 10;
+  constexpr double kLeastFixedDeviation = 0.003,
+                   kGuess = 0.18;          // of the device; the latter is what nothing measured gives
+  constexpr double kDeviceOfSamples = 64;  // what nothing measured makes of a device, give or take as many
   MemoryPrior prior;
-  if (study.device_memory_bytes) prior.device_bytes = static_cast<double>(*study.device_memory_bytes);
-  if (study.profile.is_object()) {
-    const cost::Inputs inputs = cost::inputs_from_profile(study.profile);
-    if (!prior.device_bytes) prior.device_bytes = inputs.device_memory_bytes;
-    if (inputs.activation_bytes_per_sample) prior.activation_bytes = inputs.activation_bytes_per_sample->value;
+  if (inputs.device_memory_bytes.value_or(0) > 0) prior.device_bytes = inputs.device_memory_bytes;
+  // dsat-trial counts what it allocates, to the byte.
+  if (inputs.size.engine() == Engine::by_layer) {
+    prior.usable = 1;
+    prior.roughness = 0.1;
   }
-  if (prior.activation_bytes <= 0) {
-    const double around = prior.device_bytes.value_or(std::max(largest_known_peak(study), 16e9));
-    prior.activation_bytes = around / 64;
-    prior.activation_deviation = around / 64;
+  const double device = prior.device_bytes.value_or(std::max(largest_peak_bytes, 16e9));
+  const double forward = inputs.activation_bytes_at_micro_batch_1.value_or(0);
+  const double known = inputs.activation_bytes_per_sample ? inputs.activation_bytes_per_sample->value : forward;
+  if (known <= 0) {
+    prior.activation_bytes = prior.activation_deviation = device / kDeviceOfSamples;
   } else {
-    // A training step holds what one forward does not show: gradients of activations and logits, fragments.
-    constexpr double kTraining = 1.2, kTrainingDeviation = 0.6;
-    prior.activation_deviation = kTrainingDeviation * prior.activation_bytes;
-    prior.activation_bytes *= kTraining;
+    const bool recomputed = inputs.recomputes_activations && !inputs.activation_bytes_per_sample;
+    prior.activation_bytes = (recomputed ? kRecomputed : kTraining) * known;
+    prior.activation_deviation = (recomputed ? kRecomputedDeviation : kTrainingDeviation) * known;
+  }
+  // The deviation is wide, since a profile's trials may be among the observations again. A wide interval says nothing.
+  const Interval fixed = inputs.fixed_bytes.value_or(Interval{0, 0, device});
+  if (fixed.high - fixed.low < kGuess * device) {
+    prior.fixed_bytes = fixed.value;
+    prior.fixed_deviation = std::max({fixed.high - fixed.low, 0.5 * fixed.value, kLeastFixedDeviation * device});
   }
   return prior;
 }
 
-MemoryModel::MemoryModel(const ModelSpace& space, const MemoryPrior& prior, const MemoryHypothesis& hypothesis)
+MemoryModel::MemoryModel(const std::vector<ModelAxis>& axes, const MemoryPrior& prior,
+                         const MemoryHypothesis& hypothesis)
     : prior_(prior),
       hypothesis_(hypothesis),
-      growth_(space.axes(), hypothesis.growth),
-      offsets_(space.axes(), hypothesis.offsets),
+      growth_(axes, hypothesis.growth),
+      offsets_(axes, hypothesis.offsets),
       growth_variance_(growth_.variances().sum()),
       offsets_variance_(offsets_.variances().sum()) {
   // An unknown device is taken for one that holds the partitioned states and 32 samples, give or take as much again.
-  const double states = 16 * space.parameters() / space.data_parallel_size();
-  unit_ = prior.device_bytes.value_or(states + 32 * prior.activation_bytes);
+  unit_ = prior.device_bytes.value_or(prior.states_bytes + 32 * prior.activation_bytes);
+  if (hypothesis.by_formula && prior.fixed_bytes) {
+    hypothesis_.fixed = *prior.fixed_bytes / unit_;
+    hypothesis_.fixed_deviation = prior.fixed_deviation / unit_;
+  }
+  hypothesis_.stage_deviation *= prior.roughness;
+  hypothesis_.stage_slope_deviation *= prior.roughness;
   place_device();
 }
 
@@ -82,7 +90,7 @@ MemoryModel::MemoryModel(const ModelSpace& space, const MemoryPrior& prior, cons
 // much again. So the next doubling is always likely until a trial runs out of memory.
 void MemoryModel::place_device() {
   constexpr double kTimes = 2;
-  usable_ = kUsable;
+  usable_ = prior_.usable;
   device_deviation_ = hypothesis_.device_deviation;
   if (prior_.device_bytes) return;
   usable_ = 1;
@@ -94,7 +102,7 @@ void MemoryModel::place_device() {
   device_deviation_ = usable_;
 }
 
-MemoryModel::Features MemoryModel::features_of(const Point& point, bool threshold) const {
+MemoryModel::Features MemoryModel::features_of(const MemoryPoint& point, bool threshold) const {
   Features features;
   features.site = site_of(point);
   features.micro_batch = static_cast<double>(point.micro_batch);
@@ -116,12 +124,12 @@ MemoryModel::Features MemoryModel::features_of(const Point& point, bool threshol
 
 // The covariance of what the formula leaves open.
 double MemoryModel::covariance(const Features& a, const Features& b) const {
-  const Arm& left = *a.site.arm;
-  const Arm& right = *b.site.arm;
+  const MemoryArm& left = *a.site.arm;
+  const MemoryArm& right = *b.site.arm;
   double sum = square(hypothesis_.fixed_deviation) + square(activation_scale_) * a.slope * b.slope;
   if (hypothesis_.by_formula) {
     sum += square(hypothesis_.optimizer_deviation / unit_) * left.optimizer_bytes * right.optimizer_bytes;
-    sum += square(kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
+    sum += square(prior_.roughness * kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
     sum += square(kOptionalDeviation / unit_) * left.optional_buffer_bytes * right.optional_buffer_bytes;
   }
   if (left.stage == right.stage) {
@@ -146,7 +154,7 @@ Eigen::VectorXd MemoryModel::cross(const Features& features) const {
     cached_growth_.resize(n);
     cached_offsets_.resize(n);
     for (Eigen::Index i = 0; i < n; ++i) {
-      const Arm& other = *features_[static_cast<size_t>(i)].site.arm;
+      const MemoryArm& other = *features_[static_cast<size_t>(i)].site.arm;
       cached_growth_[i] = growth_.of_axes(*features.site.arm, other);
       cached_offsets_[i] = offsets_.of_axes(*features.site.arm, other);
     }
@@ -264,7 +272,7 @@ void MemoryModel::fit(const std::vector<MemoryObservation>& observations, bool t
   if (tune || !tuned_) {
     choose_scales();
   } else {
-    solve(scale_, noise_, activation_scale);
+    solve(scale_ / prior_.roughness, noise_ / prior_.roughness, activation_scale);
   }
   tuned_ = true;
   find_unexplained_failures();
@@ -296,14 +304,15 @@ void MemoryModel::choose_scales() {
 
 // The posterior of the shortages under these scales. Returns its log evidence, the priors of the scales included.
 double MemoryModel::solve(double scale, double noise, double activation_scale) {
-  scale_ = scale;
-  noise_ = noise;
+  scale_ = prior_.roughness * scale;
+  noise_ = prior_.roughness * noise;
   activation_scale_ = activation_scale;
   for (size_t i = 0; i < shortages_.size(); ++i) {
-    if (shortages_[i].value) shortages_[i].deviation = std::hypot(noise, widening_[i]);
+    if (shortages_[i].value)
+      shortages_[i].deviation = std::sqrt(square(noise_) + square(prior_.roughness * widening_[i]));
   }
   posterior_ =
-      infer(parametric_ + (square(activation_scale) - 1) * slopes_ * slopes_.transpose() + square(scale) * residual_,
+      infer(parametric_ + (square(activation_scale) - 1) * slopes_ * slopes_.transpose() + square(scale_) * residual_,
             prior_mean_, shortages_);
   const double unlikely = square(std::log(scale)) + square(std::log(noise / kTypicalNoise) / 1.5) +
                           square(std::log(activation_scale) / kActivationScaleWidth);
@@ -311,23 +320,46 @@ double MemoryModel::solve(double scale, double noise, double activation_scale) {
   return log_evidence_;
 }
 
-double MemoryModel::probability_of_fitting(const Point& point) const {
-  const Features features = features_of(point, true);
-  const double unexplained = square(features.growth) * growth_variance_ + offsets_variance_;
-  double mean = features.known, variance = covariance(features, features) + square(scale_) * unexplained;
-  const Eigen::Index n = static_cast<Eigen::Index>(features_.size());
-  if (n > 0) {
-    const Eigen::VectorXd with = cross(features);
-    mean += with.dot(posterior_.weights);
-    Eigen::VectorXd t = posterior_.root.cwiseProduct(with);
-    posterior_.factor.triangularView<Eigen::Lower>().solveInPlace(t);
-    variance -= t.squaredNorm();
-  }
-  const double deviation = std::sqrt(std::max(variance, 0.0) + square(kThresholdWidth));
-  return normal_cdf(-mean / deviation) * (1 - shared_failure_probability(features.site));
+// A variable by its prior and its covariances with the observations, in units.
+Believed MemoryModel::believed(double prior_mean, double prior_variance, const Eigen::VectorXd& with) const {
+  if (features_.empty()) return {prior_mean, prior_variance};
+  Eigen::VectorXd explained = posterior_.root.cwiseProduct(with);
+  posterior_.factor.triangularView<Eigen::Lower>().solveInPlace(explained);
+  return {prior_mean + with.dot(posterior_.weights), std::max(0.0, prior_variance - explained.squaredNorm())};
 }
 
-JointNormal MemoryModel::joint_shortage(const std::vector<Point>& points) const {
+Believed MemoryModel::at(const Features& features) const {
+  const double unexplained = square(features.growth) * growth_variance_ + offsets_variance_;
+  return believed(features.known, covariance(features, features) + square(scale_) * unexplained, cross(features));
+}
+
+double MemoryModel::probability_of_fitting(const MemoryPoint& point) const {
+  const Features features = features_of(point, true);
+  const Believed shortage = at(features);
+  const double deviation = std::sqrt(shortage.variance + square(kThresholdWidth));
+  return normal_cdf(-shortage.mean / deviation) * (1 - shared_failure_probability(features.site));
+}
+
+Believed MemoryModel::peak(const MemoryPoint& point) const {
+  const Believed share = at(features_of(point, false));
+  return {unit_ * share.mean, square(unit_) * (share.variance + square(noise_))};
+}
+
+Believed MemoryModel::fixed() const {
+  const double variance = square(hypothesis_.fixed_deviation);
+  const auto n = static_cast<Eigen::Index>(features_.size());
+  const Believed share = believed(hypothesis_.fixed, variance, Eigen::VectorXd::Constant(n, variance));
+  return {unit_ * share.mean, square(unit_) * share.variance};
+}
+
+Believed MemoryModel::activation() const {
+  const double mean = slope_share_ * prior_.activation_bytes;
+  const double deviation = activation_scale_ * slope_deviation_share_ * prior_.activation_deviation / unit_;
+  const Believed share = believed(mean / unit_, square(deviation), deviation * activation_scale_ * slopes_);
+  return {unit_ * share.mean, square(unit_) * share.variance};
+}
+
+JointNormal MemoryModel::joint_shortage(const std::vector<MemoryPoint>& points) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size()), n = static_cast<Eigen::Index>(features_.size());
   std::vector<Features> all;
   JointNormal joint{Eigen::VectorXd(count), Eigen::MatrixXd(count, count)};
@@ -352,8 +384,9 @@ JointNormal MemoryModel::joint_shortage(const std::vector<Point>& points) const 
   return joint;
 }
 
-Eigen::MatrixXd MemoryModel::draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
-  Eigen::MatrixXd fits = (zero_model::draw(joint_shortage(points), draws, random).array() < 0).cast<double>();
+Eigen::MatrixXd MemoryModel::draw_fits(const std::vector<MemoryPoint>& points, Eigen::Index draws,
+                                       Random& random) const {
+  Eigen::MatrixXd fits = (cost::draw(joint_shortage(points), draws, random).array() < 0).cast<double>();
   if (unexplained_failures_.empty()) return fits;
   // One random number a draw decides how far an unexplained failure reaches: nearer points share it before others do.
   Eigen::ArrayXd shared(fits.rows());
@@ -399,10 +432,4 @@ double MemoryModel::shared_failure_probability(const Site& site) const {
   return most;
 }
 
-double MemoryModel::peak_bytes(const Point& point) const {
-  const Features features = features_of(point, false);
-  const double mean = features.known + (features_.empty() ? 0 : cross(features).dot(posterior_.weights));
-  return std::max(0.0, mean * unit_);
-}
-
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost

@@ -6,27 +6,32 @@
 //   imply because memory is monotonic (memory_bounds.h) outweighs every hypothesis, but for a small chance: a device
 //   that others use too, or an allocator that has fragmented, can contradict any bound.
 // Shapes: points x draws. Threading: one thread. Errors: none. Ownership: as in memory_model.h.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MIXTURE_H_
-#define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MIXTURE_H_
+#ifndef DSAT_COST_POSTERIOR_MEMORY_MIXTURE_H_
+#define DSAT_COST_POSTERIOR_MEMORY_MIXTURE_H_
 
 #include <vector>
 
-#include "zero_model/memory/memory_bounds.h"
-#include "zero_model/memory/memory_model.h"
+#include "cost/posterior/memory_bounds.h"
+#include "cost/posterior/memory_model.h"
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 
 class MemoryMixture {
  public:
-  MemoryMixture(const ModelSpace& space, const MemoryPrior& prior);
+  MemoryMixture(const std::vector<ModelAxis>& axes, const MemoryPrior& prior);
 
   void fit(const std::vector<MemoryObservation>& observations, bool tune);  // as MemoryModel::fit
   size_t sites() const { return models_.front().sites(); }                  // of the last fit
   bool device_known() const { return models_.front().device_known(); }
-  double probability_of_fitting(const Point& point) const;
+  double probability_of_fitting(const MemoryPoint& point) const;
+  // What a trial's peak would be, what does not grow with the micro batch, and what a sample takes: by the formula's
+  // hypotheses, and what they differ by.
+  Believed peak(const MemoryPoint& point) const;
+  Believed fixed() const;
+  Believed activation() const;
   // Draws for trials that run concurrently, points x draws: 1 where a point fits, else 0. In a draw one hypothesis
   // holds for all points. MemoryHypothesis::concurrent_factor changes the hypotheses' weights here.
-  Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
+  Eigen::MatrixXd draw_fits(const std::vector<MemoryPoint>& points, Eigen::Index draws, Random& random) const;
   // The posterior probability of the formula in docs/cost-model.md, in [0, 1].
   double formula_probability() const;
 
@@ -35,18 +40,20 @@ class MemoryMixture {
   // The mean over the hypotheses that count, by weight.
   template <class Value>
   double mean(const Value& value) const;
-  double surprise(const Point& point) const;
-  const MemoryBounds::Range& bounds_of(const Arm& arm) const;
+  template <class Value>
+  Believed by_formula(const Value& value) const;
+  double surprise(const MemoryPoint& point) const;
+  const MemoryBounds::Range& bounds_of(const MemoryArm& arm) const;
 
   std::vector<MemoryModel> models_;  // one a hypothesis, the formula's first
   std::vector<double> weights_;
   MemoryBounds bounds_;
-  double device_bytes_;                      // infinity: not known
-  bool contradicted_ = false;                // a trial ran out of memory although another one shows that it fits
-  mutable const Arm* cached_arm_ = nullptr;  // the arm that bounds_of() was last asked about
+  double device_bytes_;                            // infinity: not known
+  bool contradicted_ = false;                      // a trial ran out of memory although another one shows that it fits
+  mutable const MemoryArm* cached_arm_ = nullptr;  // the arm that bounds_of() was last asked about
   mutable MemoryBounds::Range cached_range_;
 };
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MIXTURE_H_
+#endif  // DSAT_COST_POSTERIOR_MEMORY_MIXTURE_H_

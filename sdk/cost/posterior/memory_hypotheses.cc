@@ -1,10 +1,10 @@
 // The constants of each hypothesis about memory: what the formula knows gets narrow residuals, what it does not know
 // gets wide ones.
-#include "zero_model/memory/memory_hypotheses.h"
+#include "cost/posterior/memory_hypotheses.h"
 
 #include <string>
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 namespace {
 
 constexpr double kOtherCause = 1e-5;  // of an out-of-memory trial
@@ -80,4 +80,4 @@ std::vector<MemoryHypothesis> memory_hypotheses(const std::vector<ModelAxis>& ax
   return {formula_hypothesis(axes), workspaces, reserve, lean, doublings};
 }
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost

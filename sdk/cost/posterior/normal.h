@@ -1,10 +1,10 @@
 // Likelihoods and expectations of the standard normal distribution. Threading: pure functions. Errors: none.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_NORMAL_H_
-#define DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_NORMAL_H_
+#ifndef DSAT_COST_POSTERIOR_NORMAL_H_
+#define DSAT_COST_POSTERIOR_NORMAL_H_
 
 #include "dsat/base/normal.h"
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 
 // A log likelihood, its slope, and the negative of its curvature.
 struct Tail {
@@ -30,6 +30,6 @@ inline double expected_improvement(double mean, double deviation) {
   return deviation * (normal_density(z) + z * normal_cdf(z));
 }
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_NORMAL_H_
+#endif  // DSAT_COST_POSTERIOR_NORMAL_H_

@@ -1,12 +1,13 @@
 // The kernel: near points are alike, and it is a covariance.
 // Only the interaction part has an amplitude here.
-#include "zero_model/gaussian/kernel.h"
+#include "cost/posterior/kernel.h"
 
 #include <gtest/gtest.h>
 
 #include <Eigen/Dense>
 
 #include "plugins/searchers.h"
+#include "zero_model/space/space.h"
 
 namespace dsat::tests {
 namespace {

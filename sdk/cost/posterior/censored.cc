@@ -1,13 +1,13 @@
 // Conditions the censored variables on the measured ones exactly, then runs expectation propagation over their signs.
 // Both results are written as normal factors, for predictions.
-#include "zero_model/gaussian/censored.h"
+#include "cost/posterior/censored.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "zero_model/gaussian/normal.h"
+#include "cost/posterior/normal.h"
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 namespace {
 
 using Eigen::Index;
@@ -205,4 +205,4 @@ Posterior infer(const MatrixXd& covariance, const VectorXd& mean,
   return posterior;
 }
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost

@@ -1,10 +1,10 @@
 // Likelihoods of the normal distribution: the far tail, and the share that has another cause.
 // Slopes and curvatures are compared with differences of the log likelihood.
-#include "zero_model/gaussian/normal.h"
+#include "cost/posterior/normal.h"
 
 #include <gtest/gtest.h>
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 namespace {
 
 TEST(Censored, SlopeAndCurvatureAreDerivativesOfTheLogLikelihood) {
@@ -38,4 +38,4 @@ TEST(ExpectedImprovement, OfACertainValueIsTheValueWhereItIsPositive) {
 }
 
 }  // namespace
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost

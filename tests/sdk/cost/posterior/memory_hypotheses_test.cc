@@ -1,22 +1,22 @@
 // Which settings the formula of memory knows, and how far the others may lead it astray.
-#include "zero_model/memory/memory_hypotheses.h"
+#include "cost/posterior/memory_hypotheses.h"
 
 #include <gtest/gtest.h>
 
 namespace dsat::tests {
 namespace {
 
-using zero_model::ModelAxis;
+using cost::ModelAxis;
 
 TEST(MemoryHypotheses, TheFormulaKnowsBucketsOverlapAndOffload) {
-  EXPECT_TRUE(zero_model::is_bucket("zero_optimization.reduce_bucket_size"));
-  EXPECT_FALSE(zero_model::is_bucket("zero_optimization.overlap_comm"));
+  EXPECT_TRUE(cost::is_bucket("zero_optimization.reduce_bucket_size"));
+  EXPECT_FALSE(cost::is_bucket("zero_optimization.overlap_comm"));
   for (const char* key : {"zero_optimization.allgather_bucket_size", "zero_optimization.overlap_comm",
                           "zero_optimization.offload_optimizer.device"}) {
-    EXPECT_TRUE(zero_model::known_to_formula(key)) << key;
+    EXPECT_TRUE(cost::known_to_formula(key)) << key;
   }
-  EXPECT_FALSE(zero_model::known_to_formula("zero_optimization.contiguous_gradients"));
-  EXPECT_FALSE(zero_model::known_to_formula("activation_checkpointing.partition_activations"));
+  EXPECT_FALSE(cost::known_to_formula("zero_optimization.contiguous_gradients"));
+  EXPECT_FALSE(cost::known_to_formula("activation_checkpointing.partition_activations"));
 }
 
 TEST(MemoryHypotheses, ASampleTakesMoreOrLessByWhatNobodyKnowsAndByFragments) {
@@ -24,7 +24,7 @@ TEST(MemoryHypotheses, ASampleTakesMoreOrLessByWhatNobodyKnowsAndByFragments) {
   axes[0].key = "zero_optimization.reduce_bucket_size";
   axes[1].key = "zero_optimization.contiguous_gradients";
   axes[2].key = "hidden_layers_of_my_own";
-  const auto growth = zero_model::formula_hypothesis(axes).growth.axes;
+  const auto growth = cost::formula_hypothesis(axes).growth.axes;
   ASSERT_EQ(growth.size(), 3u);
   EXPECT_GT(growth[1], 5 * growth[0]);
   EXPECT_GT(growth[2], 2 * growth[1]);

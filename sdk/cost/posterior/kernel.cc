@@ -1,10 +1,10 @@
 // Each part is a covariance function of the distance in one thing: stage, axis value, log micro batch or its powers of
 // two. Parts with an amplitude of 0 are not computed.
-#include "zero_model/gaussian/kernel.h"
+#include "cost/posterior/kernel.h"
 
 #include <cmath>
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 namespace {
 
 constexpr double kSharedByStages = 0.6;
@@ -33,13 +33,13 @@ double ragged(double distance, double reach) { return std::exp(-std::abs(distanc
 
 }  // namespace
 
-Site site_of(const Point& point) {
+Site site_of(const MemoryPoint& point) {
   Site site{point.arm, std::log(static_cast<double>(point.micro_batch)), 0};
   for (int64_t m = point.micro_batch; site.twos < kMostTwos && m % 2 == 0; m /= 2) ++site.twos;
   return site;
 }
 
-double Kernel::of_axis(size_t axis, const Arm& a, const Arm& b, double shared) const {
+double Kernel::of_axis(size_t axis, const MemoryArm& a, const MemoryArm& b, double shared) const {
   const double at = a.coordinates[axis], other = b.coordinates[axis];
   if (at == other) return square(amplitudes_.axes[axis]) * (at == kAbsent ? 1 : shared);
   if (at == kAbsent || other == kAbsent || !(*axes_)[axis].numeric) return 0;
@@ -59,7 +59,7 @@ double Kernel::interaction(const Site& a, const Site& b) const {
   return std::exp(-0.5 * distance);
 }
 
-double Kernel::of_axes(const Arm& a, const Arm& b) const {
+double Kernel::of_axes(const MemoryArm& a, const MemoryArm& b) const {
   const double shared = a.stage == b.stage ? 1 : kSharedByStages;
   double sum = 0;
   for (size_t i = 0; i < axes_->size(); ++i) sum += of_axis(i, a, b, shared);
@@ -72,7 +72,7 @@ double Kernel::of_rest(const Site& a, const Site& b) const {
   return parts[0] + parts[1] + parts[2] + parts[3] + parts[4] + parts[5];
 }
 
-void Kernel::axis_covariances(const Arm& a, const Arm& b, double* out) const {
+void Kernel::axis_covariances(const MemoryArm& a, const MemoryArm& b, double* out) const {
   const double shared = a.stage == b.stage ? 1 : kSharedByStages;
   for (size_t i = 0; i < axes_->size(); ++i) out[i] = of_axis(i, a, b, shared);
 }
@@ -103,4 +103,4 @@ Eigen::VectorXd Kernel::variances() const {
   return all.array().square();
 }
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost

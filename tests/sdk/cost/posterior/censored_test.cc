@@ -1,6 +1,6 @@
 // The posterior of measured and censored variables, against closed forms and numerical integration.
 // Sums over a grid stand in for integrals where there is no closed form.
-#include "zero_model/gaussian/censored.h"
+#include "cost/posterior/censored.h"
 
 #include <gtest/gtest.h>
 
@@ -11,11 +11,11 @@
 namespace dsat::tests {
 namespace {
 
+using cost::CensoredObservation;
+using cost::infer;
+using cost::Posterior;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
-using zero_model::CensoredObservation;
-using zero_model::infer;
-using zero_model::Posterior;
 
 CensoredObservation measured(double value, double deviation) { return {value, true, deviation, 0}; }
 CensoredObservation sign(bool positive, double edge, double other_cause = 0) {

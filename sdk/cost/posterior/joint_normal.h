@@ -1,14 +1,14 @@
 // Jointly normal variables, and draws from them.
 // Shapes: variables x draws. Threading: pure functions. Errors: none.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_JOINT_NORMAL_H_
-#define DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_JOINT_NORMAL_H_
+#ifndef DSAT_COST_POSTERIOR_JOINT_NORMAL_H_
+#define DSAT_COST_POSTERIOR_JOINT_NORMAL_H_
 
 #include <Eigen/Dense>
 #include <cmath>
 
 #include "dsat/random.h"
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 
 struct JointNormal {
   Eigen::VectorXd mean;
@@ -44,6 +44,6 @@ inline Eigen::MatrixXd draw(const JointNormal& joint, Eigen::Index draws, Random
   return numbers;
 }
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_JOINT_NORMAL_H_
+#endif  // DSAT_COST_POSTERIOR_JOINT_NORMAL_H_

@@ -5,14 +5,14 @@
 //   truncated distribution (Minka 2001; Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006,
 //   section 3.6). The mode, Laplace's choice, would lie at the very edge of what a sign allows, and be sure of it.
 // Shapes: covariance n x n, mean and results n, for n observations. Threading: pure functions. Errors: none.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_CENSORED_H_
-#define DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_CENSORED_H_
+#ifndef DSAT_COST_POSTERIOR_CENSORED_H_
+#define DSAT_COST_POSTERIOR_CENSORED_H_
 
 #include <Eigen/Dense>
 #include <optional>
 #include <vector>
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 
 struct CensoredObservation {
   std::optional<double> value;  // measured; without it the observation is censored
@@ -35,6 +35,6 @@ struct Posterior {
 Posterior infer(const Eigen::MatrixXd& covariance, const Eigen::VectorXd& mean,
                 const std::vector<CensoredObservation>& observations);
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_CENSORED_H_
+#endif  // DSAT_COST_POSTERIOR_CENSORED_H_

@@ -8,30 +8,43 @@
 //   a censored observation with a probit likelihood (censored.h). So is what an out-of-memory message shows of the
 //   peak, and an allocator that had to retry: the peak of such a trial was close to what the device gives.
 // Units: bytes; inside, shares of the device memory. Shapes: points x draws. Threading: one thread. Errors: none.
-// Ownership: refers to the space's arms, which must live longer.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MODEL_H_
-#define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MODEL_H_
+// Ownership: refers to the axes and to the arms of the trials, which must live longer.
+#ifndef DSAT_COST_POSTERIOR_MEMORY_MODEL_H_
+#define DSAT_COST_POSTERIOR_MEMORY_MODEL_H_
 
 #include <Eigen/Dense>
 #include <optional>
 #include <vector>
 
-#include "zero_model/gaussian/censored.h"
-#include "zero_model/gaussian/joint_normal.h"
-#include "zero_model/gaussian/kernel.h"
-#include "zero_model/memory/memory_hypotheses.h"
+#include "cost/posterior/censored.h"
+#include "cost/posterior/joint_normal.h"
+#include "cost/posterior/kernel.h"
+#include "cost/posterior/memory_hypotheses.h"
+#include "dsat/cost/memory.h"
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 
 struct MemoryPrior {
   std::optional<double> device_bytes;
   double activation_bytes = 0;  // a sample
   double activation_deviation = 0;
+  double states_bytes = 16e9;  // partitioned states, which an unknown device holds
+  double usable = 0.955;       // share of the device that trials get: contexts, fragmentation
+  double roughness = 1;        // of the residual and of noise, as a multiple of DeepSpeed's
+  // Memory beyond states, buffers and activations; without it the hypothesis's share of the device.
+  std::optional<double> fixed_bytes{};
+  double fixed_deviation = 0;
 };
-MemoryPrior memory_prior(const Study& study);
+
+// A normal distribution, in bytes.
+struct Believed {
+  double mean = 0, variance = 0;
+};
+// `largest_peak_bytes`: of the trials so far, 0 without one.
+MemoryPrior memory_prior(const Inputs& inputs, double largest_peak_bytes);
 
 struct MemoryObservation {
-  Point point;
+  MemoryPoint point;
   bool fits = true;
   std::optional<double> peak_bytes{};        // of one that fitted
   std::optional<double> peak_above_bytes{};  // of one that ran out of memory: what it had allocated and what it wanted
@@ -40,7 +53,7 @@ struct MemoryObservation {
 
 class MemoryModel {
  public:
-  MemoryModel(const ModelSpace& space, const MemoryPrior& prior, const MemoryHypothesis& hypothesis);
+  MemoryModel(const std::vector<ModelAxis>& axes, const MemoryPrior& prior, const MemoryHypothesis& hypothesis);
 
   // `tune`: choose the scales of residual, noise and activations anew, which is most of the work; the first fit does.
   void fit(const std::vector<MemoryObservation>& observations, bool tune);
@@ -50,17 +63,19 @@ class MemoryModel {
   const MemoryHypothesis& hypothesis() const { return hypothesis_; }
   // The evidence of the last fit, the hypothesis's prior included: weighs hypotheses that saw the same trials.
   double log_evidence() const { return log_evidence_; }
-  double probability_of_fitting(const Point& point) const;
+  double probability_of_fitting(const MemoryPoint& point) const;
   // Draws from the joint posterior, points x draws: 1 where a point fits, else 0.
-  Eigen::MatrixXd draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
+  Eigen::MatrixXd draw_fits(const std::vector<MemoryPoint>& points, Eigen::Index draws, Random& random) const;
   // The probability that the cause of a failure that the hypothesis cannot explain holds for this point too.
-  double surprise(const Point& point) const { return shared_failure_probability(site_of(point)); }
+  double surprise(const MemoryPoint& point) const { return shared_failure_probability(site_of(point)); }
   // The probability that this observation, by its place in fit(), has a cause that the hypothesis does not know.
   double unexplained(size_t observation) const {
     return posterior_.unexplained[static_cast<Eigen::Index>(observation)];
   }
-  // The expected peak.
-  double peak_bytes(const Point& point) const;
+  // What a trial's peak would be, what does not grow with the micro batch, and what a sample takes.
+  Believed peak(const MemoryPoint& point) const;
+  Believed fixed() const;
+  Believed activation() const;
 
  private:
   struct Features {  // of an observation, or of a point to predict
@@ -71,17 +86,19 @@ class MemoryModel {
     double slope = 0;       // the deviation that all points share, of that part
     bool threshold = true;  // compared with the device's memory; a measured peak is not
   };
-  Features features_of(const Point& point, bool threshold) const;
+  Features features_of(const MemoryPoint& point, bool threshold) const;
   double covariance(const Features& a, const Features& b) const;
   double residual(const Features& a, const Features& b) const;
   Eigen::VectorXd cross(const Features& features) const;
-  JointNormal joint_shortage(const std::vector<Point>& points) const;
+  Believed at(const Features& features) const;
+  Believed believed(double prior_mean, double prior_variance, const Eigen::VectorXd& with) const;
+  JointNormal joint_shortage(const std::vector<MemoryPoint>& points) const;
   void bound_slope();
   void place_device();
   void widen_small();
   // What one observation, or a part of it, says of the shortage.
   struct Evidence {
-    Point point;
+    MemoryPoint point;
     CensoredObservation sign;  // or the measurement
     bool threshold = true;     // compared with the device's memory, else with `bytes`
     double bytes = 0;          // the peak is compared with so many, or with the device less so many
@@ -112,7 +129,7 @@ class MemoryModel {
   bool tuned_ = false;
   std::vector<Features> features_;  // of the observations
   std::vector<MemoryObservation> observations_;
-  mutable const Arm* cached_arm_ = nullptr;  // the arm that cross() was last asked about
+  mutable const MemoryArm* cached_arm_ = nullptr;  // the arm that cross() was last asked about
   mutable Eigen::VectorXd cached_growth_, cached_offsets_;
   std::vector<CensoredObservation> shortages_;
   std::vector<double> widening_;  // deviations of measured peaks, besides the noise
@@ -123,6 +140,6 @@ class MemoryModel {
   double log_evidence_ = 0;
 };
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_MODEL_H_
+#endif  // DSAT_COST_POSTERIOR_MEMORY_MODEL_H_

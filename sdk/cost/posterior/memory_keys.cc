@@ -1,10 +1,10 @@
 // The keys of DeepSpeed's configuration by their effect. Unlisted keys are unknown.
-#include "search/memory_keys.h"
+#include "cost/posterior/memory_keys.h"
 
 #include <algorithm>
 #include <initializer_list>
 
-namespace dsat::search {
+namespace dsat::cost {
 namespace {
 
 bool is_one_of(const std::string& key, std::initializer_list<const char*> names) {
@@ -28,4 +28,4 @@ MemoryEffect memory_effect(const std::string& key) {
   return MemoryEffect::unknown;
 }
 
-}  // namespace dsat::search
+}  // namespace dsat::cost

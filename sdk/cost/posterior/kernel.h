@@ -7,16 +7,16 @@
 //   et al., "Additive Gaussian Processes", 2011).
 // Units: relative standard deviations and their squares. Threading: pure functions. Errors: none.
 // Ownership: refers to the axes, which must live longer.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_KERNEL_H_
-#define DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_KERNEL_H_
+#ifndef DSAT_COST_POSTERIOR_KERNEL_H_
+#define DSAT_COST_POSTERIOR_KERNEL_H_
 
 #include <Eigen/Dense>
 #include <utility>
 #include <vector>
 
-#include "zero_model/space/space.h"
+#include "cost/posterior/places.h"
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 
 // Standard deviations of the parts, relative (of a logarithm, or as a share).
 struct Amplitudes {
@@ -27,11 +27,11 @@ struct Amplitudes {
 
 // A point prepared for the kernel.
 struct Site {
-  const Arm* arm = nullptr;
+  const MemoryArm* arm = nullptr;
   double log_micro_batch = 0;
   int twos = 0;  // how often the micro batch can be halved, at most 4
 };
-Site site_of(const Point& point);
+Site site_of(const MemoryPoint& point);
 
 class Kernel {
  public:
@@ -42,10 +42,10 @@ class Kernel {
   Eigen::Index parts() const { return kFirstAxis + static_cast<Eigen::Index>(axes_->size()); }
   // The covariance of each part, to be weighed by the squares of the parts' scales.
   void covariances(const Site& a, const Site& b, double* out) const;
-  void axis_covariances(const Arm& a, const Arm& b, double* out) const;    // the axes' alone
-  void rest_covariances(const Site& a, const Site& b, double* out) const;  // the first six
+  void axis_covariances(const MemoryArm& a, const MemoryArm& b, double* out) const;  // the axes' alone
+  void rest_covariances(const Site& a, const Site& b, double* out) const;            // the first six
   // Their sum, in two: what the arms' axes give, and the rest.
-  double of_axes(const Arm& a, const Arm& b) const;
+  double of_axes(const MemoryArm& a, const MemoryArm& b) const;
   double of_rest(const Site& a, const Site& b) const;
   // The parts' variances, which all points share.
   Eigen::VectorXd variances() const;
@@ -54,12 +54,12 @@ class Kernel {
 
  private:
   double interaction(const Site& a, const Site& b) const;
-  double of_axis(size_t axis, const Arm& a, const Arm& b, double shared) const;
+  double of_axis(size_t axis, const MemoryArm& a, const MemoryArm& b, double shared) const;
 
   const std::vector<ModelAxis>* axes_;
   Amplitudes amplitudes_;
 };
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_GAUSSIAN_KERNEL_H_
+#endif  // DSAT_COST_POSTERIOR_KERNEL_H_

@@ -5,15 +5,15 @@
 //   else holds a part; an optimizer with smaller states than its name says (8-bit, or made by the script); and memory
 //   that follows no formula, each stage and doubling of the micro batch on its own.
 // Units: shares of the device memory. Threading: pure functions. Errors: none.
-#ifndef DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_HYPOTHESES_H_
-#define DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_HYPOTHESES_H_
+#ifndef DSAT_COST_POSTERIOR_MEMORY_HYPOTHESES_H_
+#define DSAT_COST_POSTERIOR_MEMORY_HYPOTHESES_H_
 
 #include <string>
 #include <vector>
 
-#include "zero_model/gaussian/kernel.h"
+#include "cost/posterior/kernel.h"
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 
 // Means and standard deviations of what a hypothesis leaves open.
 struct MemoryHypothesis {
@@ -40,6 +40,6 @@ bool is_bucket(const std::string& key);
 // Does the formula for memory read this key?
 bool known_to_formula(const std::string& key);
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_ZERO_MODEL_MEMORY_MEMORY_HYPOTHESES_H_
+#endif  // DSAT_COST_POSTERIOR_MEMORY_HYPOTHESES_H_

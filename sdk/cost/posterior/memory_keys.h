@@ -1,22 +1,22 @@
 // The effect of tunable keys on memory.
 //
 // Threading: pure functions. Errors: none.
-#ifndef DSAT_PLUGINS_SEARCH_MEMORY_KEYS_H_
-#define DSAT_PLUGINS_SEARCH_MEMORY_KEYS_H_
+#ifndef DSAT_COST_POSTERIOR_MEMORY_KEYS_H_
+#define DSAT_COST_POSTERIOR_MEMORY_KEYS_H_
 
 #include <string>
 
-namespace dsat::search {
+namespace dsat::cost {
 
 enum class MemoryEffect {
   none,
-  read,     // cost::Setup contains the key, and setups are compared by it
+  read,     // Setup contains the key, and setups are compared by it
   takes,    // larger values take more memory
   unknown,  // also for a user's own keys
 };
 
 MemoryEffect memory_effect(const std::string& key);
 
-}  // namespace dsat::search
+}  // namespace dsat::cost
 
-#endif  // DSAT_PLUGINS_SEARCH_MEMORY_KEYS_H_
+#endif  // DSAT_COST_POSTERIOR_MEMORY_KEYS_H_

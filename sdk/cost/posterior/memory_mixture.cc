@@ -1,23 +1,23 @@
 // The hypotheses' models side by side: all fit the same trials, and their evidence is their weight. Joint draws are
 // shared out between the models in proportion to it. Bounds by trials are laid over both.
-#include "zero_model/memory/memory_mixture.h"
+#include "cost/posterior/memory_mixture.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 namespace {
 
 constexpr double kContradiction = 0.005;  // the chance that a trial contradicts a bound
 
 }  // namespace
 
-MemoryMixture::MemoryMixture(const ModelSpace& space, const MemoryPrior& prior)
-    : bounds_(space.axes()), device_bytes_(prior.device_bytes.value_or(std::numeric_limits<double>::infinity())) {
-  for (const MemoryHypothesis& hypothesis : memory_hypotheses(space.axes())) {
-    models_.emplace_back(space, prior, hypothesis);
+MemoryMixture::MemoryMixture(const std::vector<ModelAxis>& axes, const MemoryPrior& prior)
+    : bounds_(axes), device_bytes_(prior.device_bytes.value_or(std::numeric_limits<double>::infinity())) {
+  for (const MemoryHypothesis& hypothesis : memory_hypotheses(axes)) {
+    models_.emplace_back(axes, prior, hypothesis);
     weights_.push_back(hypothesis.prior);
   }
 }
@@ -66,7 +66,7 @@ void MemoryMixture::find_bounds(const std::vector<MemoryObservation>& observatio
                 mean([i](const MemoryModel& model) { return model.unexplained(i); }) < kRuledOut;
   }
   const auto contradicts = [&](size_t i) {
-    const Point& point = observations[i].point;
+    const MemoryPoint& point = observations[i].point;
     return !observations[i].fits && point.micro_batch <= bounds_of(*point.arm).fits;
   };
   using Reach = MemoryBounds::Reach;
@@ -87,7 +87,8 @@ void MemoryMixture::find_bounds(const std::vector<MemoryObservation>& observatio
   }
 }
 
-Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
+Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<MemoryPoint>& points, Eigen::Index draws,
+                                         Random& random) const {
   double weights = 0;
   for (size_t i = 0; i < models_.size(); ++i) weights += weights_[i] * models_[i].hypothesis().concurrent_factor;
   Eigen::MatrixXd fits(static_cast<Eigen::Index>(points.size()), draws);
@@ -116,7 +117,7 @@ Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<Point>& points, Eigen
 
 // Callers ask about all points of an arm in a row. Buffers of the engine are whole from the start: where they alone
 // exceed the device, nothing fits, whatever a hypothesis makes of trials that it cannot explain.
-const MemoryBounds::Range& MemoryMixture::bounds_of(const Arm& arm) const {
+const MemoryBounds::Range& MemoryMixture::bounds_of(const MemoryArm& arm) const {
   if (cached_arm_ != &arm) {
     cached_arm_ = &arm;
     cached_range_ = bounds_.of(arm);
@@ -126,11 +127,11 @@ const MemoryBounds::Range& MemoryMixture::bounds_of(const Arm& arm) const {
 }
 
 // Where a trial has contradicted a bound, its cause may hold for other points near it.
-double MemoryMixture::surprise(const Point& point) const {
+double MemoryMixture::surprise(const MemoryPoint& point) const {
   return contradicted_ ? mean([&](const MemoryModel& model) { return model.surprise(point); }) : 0;
 }
 
-double MemoryMixture::probability_of_fitting(const Point& point) const {
+double MemoryMixture::probability_of_fitting(const MemoryPoint& point) const {
   const MemoryBounds::Range& known = bounds_of(*point.arm);
   const double predicted = mean([&](const MemoryModel& model) { return model.probability_of_fitting(point); });
   if (point.micro_batch >= known.too_big) return kContradiction * predicted;
@@ -138,8 +139,34 @@ double MemoryMixture::probability_of_fitting(const Point& point) const {
   return (1 - kContradiction) * (1 - surprise(point)) + kContradiction * predicted;
 }
 
+template <class Value>
+Believed MemoryMixture::by_formula(const Value& value) const {
+  double weights = 0, mean = 0, squares = 0;
+  for (size_t i = 0; i < models_.size(); ++i) {
+    if (!models_[i].hypothesis().by_formula || weights_[i] == 0) continue;
+    const Believed one = value(models_[i]);
+    weights += weights_[i];
+    mean += weights_[i] * one.mean;
+    squares += weights_[i] * (one.variance + one.mean * one.mean);
+  }
+  mean /= weights;
+  return {mean, std::max(0.0, squares / weights - mean * mean)};
+}
+
+Believed MemoryMixture::peak(const MemoryPoint& point) const {
+  return by_formula([&](const MemoryModel& model) { return model.peak(point); });
+}
+
+Believed MemoryMixture::fixed() const {
+  return by_formula([](const MemoryModel& model) { return model.fixed(); });
+}
+
+Believed MemoryMixture::activation() const {
+  return by_formula([](const MemoryModel& model) { return model.activation(); });
+}
+
 double MemoryMixture::formula_probability() const {
   return weights_.front() / std::accumulate(weights_.begin(), weights_.end(), 0.0);
 }
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost

@@ -1,12 +1,12 @@
 // Two Pareto fronts, of the trials that completed and of those that ran out of memory; a point is compared with both.
-#include "zero_model/memory/memory_bounds.h"
+#include "cost/posterior/memory_bounds.h"
 
 #include <algorithm>
 
-namespace dsat::zero_model {
+namespace dsat::cost {
 namespace {
 
-bool setup_needs_no_more(const cost::Setup& a, const cost::Setup& b) {
+bool setup_needs_no_more(const Setup& a, const Setup& b) {
   return a.precision == b.precision && a.accumulation_dtype == b.accumulation_dtype && a.optimizer == b.optimizer &&
          a.data_parallel_size == b.data_parallel_size && a.tensor_parallel_size == b.tensor_parallel_size &&
          a.pipeline_stages == b.pipeline_stages && a.activation_checkpointing == b.activation_checkpointing &&
@@ -19,9 +19,9 @@ bool setup_needs_no_more(const cost::Setup& a, const cost::Setup& b) {
 
 }  // namespace
 
-// Keys that cost::Setup reads are compared by its numbers, so that values outside an axis count as well.
+// Keys that Setup reads are compared by its numbers, so that values outside an axis count as well.
 MemoryEffect MemoryBounds::effect_of(const ModelAxis& axis) {
-  const MemoryEffect effect = search::memory_effect(axis.key);
+  const MemoryEffect effect = memory_effect(axis.key);
   return effect == MemoryEffect::takes && !axis.numeric ? MemoryEffect::unknown : effect;
 }
 
@@ -33,7 +33,7 @@ MemoryBounds::MemoryBounds(const std::vector<ModelAxis>& axes) {
   }
 }
 
-bool MemoryBounds::share_unknown_values(const Arm& a, const Arm& b) const {
+bool MemoryBounds::share_unknown_values(const MemoryArm& a, const MemoryArm& b) const {
   return a.setup.activation_checkpointing == b.setup.activation_checkpointing &&
          std::all_of(unknown_.begin(), unknown_.end(),
                      [&](size_t axis) { return a.coordinates[axis] == b.coordinates[axis]; });
@@ -45,7 +45,7 @@ void MemoryBounds::clear(Reach reach) {
   failed_.clear();
 }
 
-bool MemoryBounds::needs_no_more(const Arm& arm, const Arm& than) const {
+bool MemoryBounds::needs_no_more(const MemoryArm& arm, const MemoryArm& than) const {
   if (&arm == &than) return true;
   if (reach_ == Reach::arm || (reach_ == Reach::stage && arm.stage != than.stage)) return false;
   if (arm.stage == than.stage) {
@@ -69,32 +69,32 @@ bool MemoryBounds::needs_no_more(const Arm& arm, const Arm& than) const {
 }
 
 // Does the bound of `b` follow from that of `a`?
-bool MemoryBounds::implies(const Point& a, const Point& b, bool fits) const {
-  const Point& less = fits ? b : a;
-  const Point& more = fits ? a : b;
+bool MemoryBounds::implies(const MemoryPoint& a, const MemoryPoint& b, bool fits) const {
+  const MemoryPoint& less = fits ? b : a;
+  const MemoryPoint& more = fits ? a : b;
   return less.micro_batch <= more.micro_batch && needs_no_more(*less.arm, *more.arm);
 }
 
-void MemoryBounds::add(const Point& point, bool fits) {
-  std::vector<Point>& front = fits ? fitted_ : failed_;
-  for (const Point& known : front) {
+void MemoryBounds::add(const MemoryPoint& point, bool fits) {
+  std::vector<MemoryPoint>& front = fits ? fitted_ : failed_;
+  for (const MemoryPoint& known : front) {
     if (implies(known, point, fits)) return;
   }
-  const auto follows = [&](const Point& known) { return implies(point, known, fits); };
+  const auto follows = [&](const MemoryPoint& known) { return implies(point, known, fits); };
   front.erase(std::remove_if(front.begin(), front.end(), follows), front.end());
   front.push_back(point);
 }
 
-MemoryBounds::Range MemoryBounds::of(const Arm& arm) const {
+MemoryBounds::Range MemoryBounds::of(const MemoryArm& arm) const {
   Range range;
-  for (const Point& known : fitted_) {
+  for (const MemoryPoint& known : fitted_) {
     if (known.micro_batch > range.fits && needs_no_more(arm, *known.arm)) range.fits = known.micro_batch;
   }
-  for (const Point& known : failed_) {
+  for (const MemoryPoint& known : failed_) {
     if (known.micro_batch < range.too_big && needs_no_more(*known.arm, arm)) range.too_big = known.micro_batch;
   }
   range.too_big = std::max(range.too_big, range.fits + 1);
   return range;
 }
 
-}  // namespace dsat::zero_model
+}  // namespace dsat::cost
