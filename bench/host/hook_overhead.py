@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """What the hook of --inject, and the memory probe in it, add to a step of DeepSpeed.
 
-    bench/host/hook_overhead.py [BUILD_DIR] [--python PYTHON] [--guard] [--rounds N] [--blocks N] [--steps N] [--width N]
+    bench/host/hook_overhead.py [BUILD_DIR] [--python PYTHON] [--guard] [--rounds N] [--blocks N] [--steps N]
+                                [--width N]
 
 Two processes with the same loop (torch's loader, DeepSpeed's engine), one of them with the hook, take turns: a block of
 steps each, so that a busy machine is as busy for both; and that with fresh processes again and again, since one process
 is faster than another by chance. Prints how many times as long a step takes with the hook, by processor and by wall
-clock, with its 95 % interval by resampling the pairs of processes. --guard: what the losses and norms of the guard alone
-add, so the other process has the hook without them. PYTHON imports torch and deepspeed; PYTHONPATH is
-handed on.
+clock, with its 95 % interval by resampling the pairs of processes. --guard: what the losses and norms of the guard
+alone add; the other process then has the hook without them. PYTHON imports torch and deepspeed; PYTHONPATH is handed
+on.
 """
 import argparse
 import json
