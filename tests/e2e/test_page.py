@@ -148,6 +148,28 @@ class PageTest(HostTest):
         self.assertIn("The best configuration", self.text())
         self.assertEqual(self.browser.run("document.querySelectorAll('main table').length > 1"), True)
 
+    def test_axes_of_every_kind(self):
+        space = {"alloc": ["", "expandable"], "bind": ["", "--bind"],
+                 "gc": {"values": [None, "--checkpointing"], "if": "stage == 2"},
+                 "workers": {"range": [2, 8], "log": True}, "model.attention": ["sdpa", "flash"]}
+        (self.dir / "space.json").write_text(json.dumps(space))
+        self.open(self.simulate("1-gpu-gpt2-medium", "--space", "space.json", "--searcher", "random", "--max-trials",
+                                20, "-z", 1, 2))
+        self.assert_sound()
+        best = json.loads((self.dir / "study/best_ds_config.json").read_text())
+        self.assertNotIn({}, best.values(), "what is put back leaves no section")
+        table = self.browser.run("document.querySelector('table:has(caption)').innerText")
+        self.assertNotIn("{}", table)
+        trial = next(trial for trial in self.show("study")["trials"] if trial["kind"] == "search")
+        self.browser.run(f"document.querySelector('#trial-{trial['id']} th button').click()")
+        self.browser.wait_for("document.querySelector('tr.details') !== null")
+        details = self.browser.run("document.querySelector('tr.details').innerText")
+        for key in ("alloc", "bind", "gc", "workers", "model.attention"):
+            name, _, member = key.partition(".")
+            value = trial["config"][name][member] if member else trial["config"][name]
+            text = {None: "not set", "": '""'}.get(value, value)
+            self.assertIn("%s\t%s\n" % (key, text), details)
+
     def test_pages_of_searchers_with_lineages(self):
         # A rung of one trial: what its search left open is gone on with on the next rung.
         self.open(self.simulate("8-gpus-a100-gpt2-xl", "--searcher", "asha", "--min-binary-search-trials", 1,

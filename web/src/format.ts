@@ -64,7 +64,7 @@ export const orDash = (value: number | string | null | undefined): string =>
   value === null || value === undefined || value === '' ? '–' : String(value);
 
 export function json(value: Json | undefined): string {
-  return value === null || value === undefined ? 'not set' : typeof value === 'string' ? value : JSON.stringify(value);
+  return value === null || value === undefined ? 'not set' : typeof value === 'string' && value !== '' ? value : JSON.stringify(value);
 }
 
 export function outcomeOf(trial: Trial): string {

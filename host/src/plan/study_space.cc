@@ -25,14 +25,6 @@ void collect_auto(const Json& node, const std::string& prefix, std::vector<std::
   }
 }
 
-// Removes a key, and its section if that is empty then: accelerate sets a precision only if the section is missing.
-void erase_auto(Json& config, const std::string& key) {
-  config::erase(config, key);
-  const std::string section = key.substr(0, key.find('.'));
-  const Json* rest = config::find(config, section);
-  if (rest != nullptr && rest->is_object() && rest->empty()) config::erase(config, section);
-}
-
 // The search chooses a stage that the file leaves open, so the base configuration needs a number.
 void number_stage(Plan& plan) {
   constexpr const char* kStageKey = "zero_optimization.stage";
@@ -46,7 +38,8 @@ void leave_out_auto(Plan& plan) {
   std::vector<std::string> keys;
   collect_auto(plan.base_config, "", keys);
   if (keys.empty()) return;
-  for (const std::string& key : keys) erase_auto(plan.base_config, key);
+  // Sections go as well: accelerate sets a precision only if the section is missing.
+  for (const std::string& key : keys) config::erase_with_sections(plan.base_config, key);
   const bool one = keys.size() == 1;
   plan.notices.push_back(
       fmt::format(R"('{}' {} "auto", which only Hugging Face's Trainer and accelerate fill in, and the command has )"

@@ -132,6 +132,14 @@ void erase(Json& config, std::string_view key) {
   }
 }
 
+void erase_with_sections(Json& config, std::string_view key) {
+  erase(config, key);
+  const size_t dot = key.rfind('.');
+  if (dot == std::string_view::npos) return;
+  const Json* section = find(config, key.substr(0, dot));
+  if (section != nullptr && section->is_object() && section->empty()) erase_with_sections(config, key.substr(0, dot));
+}
+
 void overwrite(Json& base, const Json& source) {
   if (!source.is_object() || !base.is_object()) {
     base = source;

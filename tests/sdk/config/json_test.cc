@@ -55,6 +55,14 @@ TEST(Erase, RemovesTheValueAndLeavesObjects) {
   EXPECT_EQ(json, config(R"({"a": {}, "c": 2})"));
 }
 
+TEST(Erase, TakesSectionsThatAreEmptyThen) {
+  Json json = config(R"({"a": {"b": {"c": 1}}, "d": {"e": 1, "f": {}}})");
+  erase_with_sections(json, "a.b.c");
+  erase_with_sections(json, "d.e");
+  erase_with_sections(json, "absent.key");
+  EXPECT_EQ(json, config(R"({"d": {"f": {}}})"));
+}
+
 TEST(TextOf, IsOneLineOrIndented) {
   const Json json = config(R"({"b": 1, "a": [true, null]})");
   EXPECT_EQ(text_of(json), R"({"b":1,"a":[true,null]})");

@@ -81,7 +81,7 @@ class Simplifier {
   // The overrides with the user's own value of a key.
   Json with_own(const Json& overrides, const std::string& key) const {
     Json changed = overrides;
-    config::erase(changed, key);
+    config::erase_with_sections(changed, key);
     if (const Json* own = config::find(state_.baseline.overrides, key)) config::set(changed, key, *own);
     return changed;
   }
@@ -97,7 +97,7 @@ class Simplifier {
       if (!stays_changed(key) && std::none_of(stage->axes.begin(), stage->axes.end(), is_axis))
         moved = with_own(moved, key);
     }
-    config::erase(moved, config::kStageKey);
+    config::erase_with_sections(moved, config::kStageKey);
     const Admission admission = admit(state_.plan, moved);
     if (!admission.invalid.empty() || config::zero_stage(admission.config) != own) return std::nullopt;
     if (effects_.loss(choices(best_.record.config), choices(admission.config)).deviation > kUnknownStage) return {};

@@ -45,6 +45,9 @@ void set(Json& config, std::string_view key, Json value);
 // Removes the value at a dotted key if it is there. The objects above it stay.
 void erase(Json& config, std::string_view key);
 
+// The same, and the objects above it that are empty then.
+void erase_with_sections(Json& config, std::string_view key);
+
 // Copies every leaf of `source` over `base`. Objects merge; anything else, lists too, is replaced.
 void overwrite(Json& base, const Json& source);
 
