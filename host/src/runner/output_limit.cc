@@ -6,7 +6,6 @@
 #include <system_error>
 
 #include "command/command_template.h"
-#include "dsat/base/files.h"
 #include "dsat/base/units.h"
 #include "runner/trial_files.h"
 
@@ -21,6 +20,8 @@ uint64_t size_of(const fs::path& file) {
   return error ? 0 : bytes;
 }
 
+}  // namespace
+
 uint64_t output_bytes(const fs::path& trial_dir) {
   uint64_t bytes = size_of(trial_dir / kStdoutFile) + size_of(trial_dir / kStderrFile);
   constexpr int kMostEntries = 1000;
@@ -33,8 +34,6 @@ uint64_t output_bytes(const fs::path& trial_dir) {
   return bytes;
 }
 
-}  // namespace
-
 std::string why_too_much(uint64_t bytes, std::optional<uint64_t> free) {
   if (bytes <= kHarmlessOutputBytes) return "";
   const auto size = [](uint64_t count) { return format_size(static_cast<double>(count)); };
@@ -45,10 +44,6 @@ std::string why_too_much(uint64_t bytes, std::optional<uint64_t> free) {
   if (!free || *free >= bytes) return "";
   return fmt::format("printed {} and left {} free on the disk (look into its stdout.log and stderr.log)", size(bytes),
                      size(*free));
-}
-
-std::string why_output_is_too_much(const fs::path& trial_dir) {
-  return why_too_much(output_bytes(trial_dir), free_bytes(trial_dir));
 }
 
 }  // namespace dsat::host

@@ -15,9 +15,10 @@ inline constexpr uint64_t kMostOutputBytes = 1'000'000'000;
 // A log of this size may stay even where little space is free.
 inline constexpr uint64_t kHarmlessOutputBytes = 16'000'000;
 
+// What a trial has printed: its two streams, and its ranks' logs.
+uint64_t output_bytes(const std::filesystem::path& trial_dir);
 // Returns "" or why the trial has to end: its logs have passed a limit, or take more space than they leave.
-std::string why_output_is_too_much(const std::filesystem::path& trial_dir);
-// The rule alone. `free_bytes`: what the logs leave on the disk; nullopt: unknown.
+// `free_bytes`: what they leave on the disk; nullopt: unknown.
 std::string why_too_much(uint64_t output_bytes, std::optional<uint64_t> free_bytes);
 
 }  // namespace dsat::host

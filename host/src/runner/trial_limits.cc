@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "dsat/base/files.h"
 #include "dsat/base/units.h"
 #include "dsat/host/environment.h"
 #include "runner/output_limit.h"
@@ -69,11 +70,14 @@ void TrialRunner::watch_limits(uint64_t id, LiveTrial& trial) {
 void TrialRunner::look_at_output(uint64_t id) {
   LiveTrial& trial = running_.at(id);
   if (trial.ending) return;
-  if (std::string why = why_output_is_too_much(trial.facts.trial_dir); !why.empty()) {
+  const fs::path& folder = trial.facts.trial_dir;
+  const uint64_t bytes = output_bytes(folder);
+  if (std::string why = why_too_much(bytes, free_bytes(folder)); !why.empty()) {
     return time_out(id, std::move(why), true);
   }
   const RunFacts& facts = trial.facts;
-  if (!facts.metric_pattern.empty() && !facts.model_info && read_printed_metric(facts, false).is_full) {
+  const bool is_news = std::exchange(trial.output_bytes, bytes) != bytes;
+  if (is_news && !facts.metric_pattern.empty() && !facts.model_info && read_printed_metric(facts, false).is_full) {
     trial.facts.window_is_full = true;
     return end_processes(id, trial, false);
   }

@@ -65,6 +65,7 @@ class TrialRunner : public Runner {
     bool is_silence_read = false;  // its logs were read since its last progress
     bool ran_short = false;        // they report that memory ran out
     uint64_t progress = 0;
+    uint64_t output_bytes = 0;  // that were looked at
     Loop::Clock::time_point last_progress;
     std::vector<uint64_t> timers;
   };
