@@ -62,6 +62,9 @@ std::vector<MemoryHypothesis> memory_hypotheses(const std::vector<ModelAxis>& ax
   lean.prior = 0.03;
   lean.optimizer_share = 0.25;
   lean.optimizer_deviation = 0.25;
+  MemoryHypothesis bufferless = formula_hypothesis(axes);
+  bufferless.prior = 0.03;
+  bufferless.has_buffers = false;
   MemoryHypothesis doublings;
   doublings.by_formula = false;
   doublings.prior = 0.03;
@@ -77,7 +80,7 @@ std::vector<MemoryHypothesis> memory_hypotheses(const std::vector<ModelAxis>& ax
   doublings.growth.curve = 0.1;
   doublings.offsets.axes.assign(axes.size(), 0.02);
   doublings.offsets.curve = 0.03;
-  return {formula_hypothesis(axes), workspaces, reserve, lean, doublings};
+  return {formula_hypothesis(axes), workspaces, reserve, lean, bufferless, doublings};
 }
 
 }  // namespace dsat::cost

@@ -2,8 +2,9 @@
 //
 // Purpose: the formula is right for ZeRO as it is known. Other hypotheses stand ready for where it is not: memory that
 //   follows the formula but for sizes that need far more (another algorithm, a workspace); a device of which something
-//   else holds a part; an optimizer with smaller states than its name says (8-bit, or made by the script); and memory
-//   that follows no formula, each stage and doubling of the micro batch on its own.
+//   else holds a part; an optimizer with smaller states than its name says (8-bit, or made by the script); an engine
+//   whose buffers are no larger than the model; and memory that follows no formula, each stage and doubling of the
+//   micro batch on its own.
 // Units: shares of the device memory. Threading: pure functions. Errors: none.
 #ifndef DSAT_COST_POSTERIOR_MEMORY_HYPOTHESES_H_
 #define DSAT_COST_POSTERIOR_MEMORY_HYPOTHESES_H_
@@ -18,7 +19,8 @@ namespace dsat::cost {
 // Means and standard deviations of what a hypothesis leaves open.
 struct MemoryHypothesis {
   bool by_formula = true;  // states, buffers and activations; else growth by doublings of the micro batch
-  double prior = 1;        // weight before any trial, against the other hypotheses
+  bool has_buffers = true;
+  double prior = 1;  // weight before any trial, against the other hypotheses
   // Multiple of the weight for trials that run concurrently, some of which may fail at no cost.
   double concurrent_factor = 1;
   double fixed = 0, fixed_deviation = 0;

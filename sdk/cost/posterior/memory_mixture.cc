@@ -18,17 +18,26 @@ MemoryMixture::MemoryMixture(const std::vector<ModelAxis>& axes, const MemoryPri
     : bounds_(axes), device_bytes_(prior.device_bytes.value_or(std::numeric_limits<double>::infinity())) {
   for (const MemoryHypothesis& hypothesis : memory_hypotheses(axes)) {
     models_.emplace_back(axes, prior, hypothesis);
-    weights_.push_back(hypothesis.prior);
+    weights_.push_back(hypothesis.has_buffers ? hypothesis.prior : 0);
   }
 }
 
 void MemoryMixture::fit(const std::vector<MemoryObservation>& observations, bool tune) {
-  double most = 0;
-  for (size_t i = 0; i < models_.size(); ++i) {
-    models_[i].fit(observations, tune);
-    most = i == 0 ? models_[i].log_evidence() : std::max(most, models_[i].log_evidence());
+  buffers_are_whole_ = std::none_of(observations.begin(), observations.end(), [this](const MemoryObservation& seen) {
+    return seen.fits && seen.point.arm->buffer_bytes > device_bytes_;
+  });
+  const auto is_in_question = [this](const MemoryModel& model) {
+    return model.hypothesis().has_buffers || !buffers_are_whole_;
+  };
+  double most = -std::numeric_limits<double>::infinity();
+  for (MemoryModel& model : models_) {
+    if (!is_in_question(model)) continue;
+    model.fit(observations, tune);
+    most = std::max(most, model.log_evidence());
   }
-  for (size_t i = 0; i < models_.size(); ++i) weights_[i] = std::exp(models_[i].log_evidence() - most);
+  for (size_t i = 0; i < models_.size(); ++i) {
+    weights_[i] = is_in_question(models_[i]) ? std::exp(models_[i].log_evidence() - most) : 0;
+  }
   find_bounds(observations);
 }
 
@@ -116,12 +125,13 @@ Eigen::MatrixXd MemoryMixture::draw_fits(const std::vector<MemoryPoint>& points,
 }
 
 // Callers ask about all points of an arm in a row. Buffers of the engine are whole from the start: where they alone
-// exceed the device, nothing fits, whatever a hypothesis makes of trials that it cannot explain.
+// exceed the device, nothing fits, whatever a hypothesis makes of trials that it cannot explain; unless one did fit,
+// so that this engine has no such buffers.
 const MemoryBounds::Range& MemoryMixture::bounds_of(const MemoryArm& arm) const {
   if (cached_arm_ != &arm) {
     cached_arm_ = &arm;
     cached_range_ = bounds_.of(arm);
-    if (arm.buffer_bytes > device_bytes_) cached_range_.too_big = cached_range_.fits + 1;
+    if (buffers_are_whole_ && arm.buffer_bytes > device_bytes_) cached_range_.too_big = cached_range_.fits + 1;
   }
   return cached_range_;
 }

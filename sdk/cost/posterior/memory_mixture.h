@@ -49,6 +49,7 @@ class MemoryMixture {
   std::vector<double> weights_;
   MemoryBounds bounds_;
   double device_bytes_;                            // infinity: not known
+  bool buffers_are_whole_ = true;                  // no trial completed whose buffers alone exceed the device
   bool contradicted_ = false;                      // a trial ran out of memory although another one shows that it fits
   mutable const MemoryArm* cached_arm_ = nullptr;  // the arm that bounds_of() was last asked about
   mutable MemoryBounds::Range cached_range_;

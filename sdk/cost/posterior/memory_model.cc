@@ -110,7 +110,8 @@ MemoryModel::Features MemoryModel::features_of(const MemoryPoint& point, bool th
     features.growth = slope_share_ * prior_.activation_bytes * features.micro_batch / unit_;
     features.slope = slope_deviation_share_ * prior_.activation_deviation * features.micro_batch / unit_;
     const double states = point.arm->state_bytes - (1 - hypothesis_.optimizer_share) * point.arm->optimizer_bytes;
-    features.known = hypothesis_.fixed + (states + point.arm->buffer_bytes) / unit_ + features.growth;
+    const double buffers = hypothesis_.has_buffers ? point.arm->buffer_bytes : 0;
+    features.known = hypothesis_.fixed + (states + buffers) / unit_ + features.growth;
   } else {
     const double doublings = std::log2(features.micro_batch);
     features.growth = hypothesis_.per_doubling * doublings;
@@ -129,7 +130,9 @@ double MemoryModel::covariance(const Features& a, const Features& b) const {
   double sum = square(hypothesis_.fixed_deviation) + square(activation_scale_) * a.slope * b.slope;
   if (hypothesis_.by_formula) {
     sum += square(hypothesis_.optimizer_deviation / unit_) * left.optimizer_bytes * right.optimizer_bytes;
-    sum += square(prior_.roughness * kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
+    if (hypothesis_.has_buffers) {
+      sum += square(prior_.roughness * kBufferDeviation / unit_) * left.buffer_bytes * right.buffer_bytes;
+    }
     sum += square(kOptionalDeviation / unit_) * left.optional_buffer_bytes * right.optional_buffer_bytes;
   }
   if (left.stage == right.stage) {

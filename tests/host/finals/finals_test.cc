@@ -109,7 +109,7 @@ TEST_F(FinalsTest, WhatCannotWinAnyMoreIsNotMeasuredAgain) {
   EXPECT_THAT(in_the_next_round(), ElementsAre(0, 2));
 }
 
-// Of two that measured the same another round would tell nothing, unless noise may hide more than the tolerance.
+// Where two measured the same, another round tells nothing unless noise may hide more than the tolerance.
 TEST_F(FinalsTest, TheNoiseSaysHowManyRoundsThereAre) {
   start({100, 100}, noisy());
   end_round({{0, 100}, {1, 100}});

@@ -105,7 +105,7 @@ TEST(ExactBinary, WithoutItTheSearchBeginsWhereItAlmostSurelyFits) {
   auto exact = bench(study_of(surface), answer), plain = bench(study_of(surface), answer, false);
   ASSERT_TRUE(exact.run()) << exact.error();
   ASSERT_TRUE(plain.run()) << plain.error();
-  EXPECT_GT(plain.asked().front().micro_batch(), exact.asked().front().micro_batch());
+  EXPECT_GE(plain.asked().front().micro_batch(), exact.asked().front().micro_batch());
   EXPECT_LT(plain.asked().size(), exact.asked().size());
 }
 

@@ -56,6 +56,22 @@ TEST(MaxMicroBatchTest, AModelThatDoesNotFitHasNone) {
   EXPECT_LT(probability_of_fitting(fit, training.setup(0, 1)), 0.05);
 }
 
+// An engine may allocate no more than the model needs, whatever its buckets could hold.
+TEST(MaxMicroBatchTest, WhatRanRefutesBuffersThatExceedTheDevice) {
+  const Inputs inputs = inputs_from_profile({{"num_params", 25'000'000},
+                                             {"trainable_num_params", 25'000'000},
+                                             {"activation_mem_per_gpu", 12'000'000},
+                                             {"device_memory_bytes", 1'000'000'000}});
+  const auto setup = [&](int stage, int micro_batch) {
+    return setup_from_config(
+        {{"train_micro_batch_size_per_gpu", micro_batch}, {"zero_optimization", {{"stage", stage}}}}, 2,
+        inputs.size.engine());
+  };
+  EXPECT_EQ(micro_batch_ceiling(fit_memory(inputs, {}), setup(1, 1)).high, 0);
+  const MemoryFit fit = fit_memory(inputs, {{setup(1, 1), false, 352e6}, {setup(1, 2), false, 364e6}});
+  for (const int stage : {1, 2}) EXPECT_NEAR(micro_batch_ceiling(fit, setup(stage, 1)).value, 50, 8) << stage;
+}
+
 TEST(MaxMicroBatchTest, OutOfMemoryAtOneLeavesNone) {
   const FakeTraining training;
   const MemoryFit fit = fit_memory(training.inputs(), {{training.setup(3, 1), true, {}}});
