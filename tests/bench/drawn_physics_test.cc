@@ -19,7 +19,7 @@ std::vector<Surface> drawn_surfaces(uint64_t seed) {
   return all;
 }
 
-const Surface& named(const std::vector<Surface>& surfaces, const std::string& name) {
+Surface named(const std::vector<Surface>& surfaces, const std::string& name) {
   for (const Surface& surface : surfaces) {
     if (surface.name == name) return surface;
   }
@@ -224,7 +224,7 @@ TEST(DrawnSurfaces, SomeAreBestWellBelowTheirCeiling) {
   for (const uint64_t seed : {1, 2, 3}) {
     const std::vector<Surface> surfaces = odd_surfaces(seed);
     for (const char* name : {"odd-waves", "odd-throttle"}) {
-      const Surface& surface = named(surfaces, name);
+      const Surface surface = named(surfaces, name);
       const Optimum optimum = find_optimum(surface, surface.space());
       const int64_t best = optimum.overrides.at("train_micro_batch_size_per_gpu");
       EXPECT_LT(best, 0.9 * static_cast<double>(surface.max_micro_batch - 8)) << name << ", seed " << seed;
@@ -315,7 +315,7 @@ TEST(MemoryForm, FewTrainedParametersHaveFewStates) {
 
 TEST(ScriptLimit, FailsWithMemoryLeft) {
   const std::vector<Surface> six = six_surfaces(1);
-  const Surface& surface = named(six, "six-convolutions");
+  const Surface surface = named(six, "six-convolutions");
   Json config = surface.base_config();
   config["zero_optimization"]["reduce_bucket_size"] = 1000000;
   config["train_micro_batch_size_per_gpu"] = surface.script_limit;
