@@ -23,7 +23,7 @@ class Model:
 MODELS = {
     "gpt": Model("--model gpt --layers 2 --hidden 32 --heads 2 --seq 16 --vocab 64", 13, 1e-2, (2.0, 2.0)),
     "resnet": Model("--model resnet --depth 8 --image 8", 8, 1e-3, (0.05, 0.05)),
-    "torchscript": Model("--torchscript {exported} --input-spec float:3x8x8", 8, 1e-3, (0.1, 0.5)),
+    "torchscript": Model("--torchscript {exported} --input-spec float:3x8x8", 8, 1e-3, (0.1, 0.3)),
 }
 
 
