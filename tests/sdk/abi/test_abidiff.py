@@ -14,6 +14,7 @@ GROWTH = """[suppress_type]
   type_kind = struct
   name_regexp = ^({})$
   has_data_member_inserted_at = end
+  has_size_change = yes
 """
 
 
