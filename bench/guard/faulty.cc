@@ -21,7 +21,7 @@ using dsat::trainer::Summand;
 using dsat::trainer::World;
 using torch::Tensor;
 
-// What the trainer's ranks are at: the communication thread reads it, too.
+// The step and bucket at which the trainer is. Its communication thread reads them, too.
 struct Place {
   int rank = 0, ranks = 0;
   std::atomic<int64_t> step{0}, bucket{0};  // the bucket of the micro step
@@ -35,7 +35,7 @@ Tensor few_bits(const Tensor& values) {
 
 using Change = std::function<void(const Tensor&, const Place&)>;
 
-// What a rank gives into the sum of a bucket of gradients.
+// Faults in the values that a rank gives into the sum of a bucket of gradients.
 const std::map<std::string, Change> kGiven = {
     {"a rank's gradients are left out",
      [](const Tensor& t, const Place& at) {
@@ -75,7 +75,7 @@ const std::map<std::string, Change> kGiven = {
      }},
 };
 
-// What comes out of it.
+// Faults in the sum.
 const std::map<std::string, Change> kSummed = {
     {"gradients are multiplied by the ranks", [](const Tensor& t, const Place& at) { t.mul_(at.ranks); }},
     {"gradients are divided twice by the ranks", [](const Tensor& t, const Place& at) { t.div_(at.ranks); }},
@@ -150,7 +150,7 @@ const std::map<std::string, std::function<Tensor(const Tensor&, int64_t index)>>
     {"gradients are clipped by value", [](const Tensor& t, int64_t) { return t.clamp(-1e-4, 1e-4); }},
 };
 
-// By name: what the configuration has in place of the right value.
+// The wrong value of a key, by the name of the fault.
 const std::map<std::string, std::pair<std::string, Json>> kSettings = {
     {"another weight decay", {"/optimizer/params/weight_decay", 5.0}},
     {"the optimizer has no memory", {"/optimizer/params/betas", {0.0, 0.0}}},

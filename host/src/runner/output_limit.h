@@ -15,7 +15,7 @@ inline constexpr uint64_t kMostOutputBytes = 1'000'000'000;
 // A log of this size may stay even where little space is free.
 inline constexpr uint64_t kHarmlessOutputBytes = 16'000'000;
 
-// What a trial has printed: its two streams, and its ranks' logs.
+// The output of a trial: its two streams, and its ranks' logs.
 uint64_t output_bytes(const std::filesystem::path& trial_dir);
 // Returns "" or why the trial has to end: its logs have passed a limit, or take more space than they leave.
 // `free_bytes`: what they leave on the disk; nullopt: unknown.

@@ -19,7 +19,7 @@
 
 namespace dsat::zero_model {
 
-// What a study's profile and device say of memory, before any trial.
+// The knowledge of memory before any trial: from the study's profile and its device.
 MemoryPrior memory_prior(const Study& study);
 
 // An ended trial. Numbers that are not positive and finite count as missing.

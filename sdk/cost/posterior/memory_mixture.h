@@ -24,8 +24,8 @@ class MemoryMixture {
   size_t sites() const { return models_.front().sites(); }                  // of the last fit
   bool device_known() const { return models_.front().device_known(); }
   double probability_of_fitting(const MemoryPoint& point) const;
-  // What a trial's peak would be, what does not grow with the micro batch, and what a sample takes: by the formula's
-  // hypotheses, and what they differ by.
+  // The peak of a trial, its part that does not grow with the micro batch, and the bytes a sample, by the hypotheses of
+  // the formula; their differences count as variance.
   Believed peak(const MemoryPoint& point) const;
   Believed fixed() const;
   Believed activation() const;

@@ -72,7 +72,7 @@ class MemoryModel {
   double unexplained(size_t observation) const {
     return posterior_.unexplained[static_cast<Eigen::Index>(observation)];
   }
-  // What a trial's peak would be, what does not grow with the micro batch, and what a sample takes.
+  // The peak of a trial, its part that does not grow with the micro batch, and the bytes a sample.
   Believed peak(const MemoryPoint& point) const;
   Believed fixed() const;
   Believed activation() const;

@@ -18,7 +18,7 @@ MemoryPrior prior_of(const Inputs& inputs, const std::vector<Observation>& obser
   return prior;
 }
 
-// What a fit needs of many.
+// The observations that a fit takes, where there are many.
 std::vector<Observation> enough_of(const std::vector<Observation>& observations) {
   if (observations.size() <= kMostObservations) return observations;
   ObservationWindow window(kSetupsInWindow);

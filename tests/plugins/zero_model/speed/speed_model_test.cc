@@ -48,7 +48,7 @@ TEST(SpeedModel, AMetricOfOneDeviceDoesNotGrowWithTheirNumber) {
   EXPECT_NEAR(model.predict({at(2)}).front().mean, model.objective_of(5e13), 0.1);
 }
 
-// What a script prints may be in seconds, milliseconds or anything else.
+// A script may print its time in seconds, milliseconds or anything else.
 TEST(SpeedModel, APrintedTimeHasNoUnit) {
   config::Space axes = small_space({0});
   axes.micro_batch_divides = 16;
