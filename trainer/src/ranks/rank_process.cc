@@ -3,9 +3,11 @@
 #include "ranks/rank_process.h"
 
 #include <ATen/Parallel.h>
+#include <c10/util/Logging.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <malloc.h>
+#include <stdlib.h>
 
 #include <exception>
 #include <utility>
@@ -24,6 +26,12 @@ namespace {
 void keep_freed_memory() {
   mallopt(M_MMAP_MAX, 0);
   mallopt(M_TRIM_THRESHOLD, -1);
+}
+
+// LibTorch 2 prints a warning for each message that a lost peer did not take. The rank's own line names the cause.
+void log_errors_only() {
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
 }
 
 RankResult failure_of(const Rendezvous& rendezvous, FailureKind kind, const std::string& message) {
@@ -57,6 +65,7 @@ void use_one_thread() {
 RankResult run_rank(const WorldOptions& options, const Json& config, const Rendezvous& rendezvous,
                     const std::function<void(World&)>& body) {
   keep_freed_memory();
+  log_errors_only();
   // LibTorch makes its pool of threads again in the first thread that asks after a fork. Two that ask at once (a
   // loader's workers, the communication thread) would fail: "Invalid thread pool!". So it is made here.
   at::set_num_threads(at::get_num_threads());
