@@ -347,7 +347,7 @@ void JobEngine::decide(Job& job) {
   // A job that Slurm killed or that never ran leaves no note. For any other job the file may still become visible.
   const bool no_note_comes = job.is_ending || verdict.has_value();
   if (!no_note_comes && loop_.now() - *job.gone_since < options_.file_patience) return;
-  ended.verdict = verdict;
+  ended.verdict = no_note_comes || forgotten ? verdict : verdict_without_note(*job.last);
   if (!forgotten) ended.exit = exit_of(*job.last);
   if (forgotten && !job.is_ending) {
     ended.verdict = Verdict{Outcome::failed, fmt::format("Slurm no longer knows its job {}", job.id), true};

@@ -156,6 +156,15 @@ std::optional<Verdict> verdict_of(const JobState& job, const std::string& words)
   return std::nullopt;
 }
 
+std::optional<Verdict> verdict_without_note(const JobState& job) {
+  if (job.state != "COMPLETED" && job.reason != "NonZeroExitCode") return std::nullopt;
+  return Verdict{Outcome::failed,
+                 fmt::format("its job {} ended with status {} on {} and left no note here: the node does not see the "
+                             "run directory, which must be on a file system that all nodes see, or cannot write there",
+                             job.id, exit_of(job).code, job.nodes),
+                 true};
+}
+
 bool may_pass(const std::string& message) { return has_one_of(message, kPassing); }
 
 }  // namespace dsat::host

@@ -38,6 +38,10 @@ bool may_pass(const JobState& job);
 // printed into the job's output.
 std::optional<Verdict> verdict_of(const JobState& job, const std::string& words = {});
 
+// The same for a job whose script came to its end, but left no note. Slurm from 24.05 on makes the folder of the job's
+// output on a node that does not have it.
+std::optional<Verdict> verdict_without_note(const JobState& job);
+
 // Whether Slurm says that it ended a job or step for its use of host memory. Some clusters give no other reason.
 bool is_memory_kill(const std::string& words);
 

@@ -54,6 +54,14 @@ TEST(JobState, EveryEndHasItsOutcome) {
   EXPECT_FALSE(is_over(job("COMPLETING")));
 }
 
+TEST(JobState, ANoteThatIsMissingNamesTheRunDirectory) {
+  const auto verdict = verdict_without_note(job("COMPLETED"));
+  EXPECT_TRUE(verdict->infrastructure);
+  EXPECT_THAT(verdict->reason, HasSubstr("does not see the run directory"));
+  EXPECT_TRUE(verdict_without_note(job("FAILED", "NonZeroExitCode")));
+  EXPECT_FALSE(verdict_without_note(job("FAILED", "RaisedSignal")));  // the script itself was killed
+}
+
 TEST(JobState, WhatNeverStartsIsKnownFromItsReason) {
   EXPECT_THAT(never_starts(job("PENDING", "PartitionNodeLimit")), HasSubstr("PartitionNodeLimit"));
   EXPECT_THAT(never_starts(job("PENDING", "QOSMaxNodePerJobLimit")), HasSubstr("can never start"));
