@@ -72,9 +72,8 @@ void Guided::prepare(const Study& study) {
     throw Error("the space is empty: no stage or no micro batch; widen the bounds or the global batch");
   }
   surrogate_ = std::make_unique<zero_model::Surrogate>(study, *space_);
-  concurrent_ = search::most_open_trials(study) > 1;
   spent_ = trials_before(study);
-  acquisition_ = std::make_unique<zero_model::Acquisition>(*space_, *surrogate_, study.seed, concurrent_);
+  acquisition_ = std::make_unique<zero_model::Acquisition>(*space_, *surrogate_, study.seed);
 }
 
 void Guided::start(const Study& study) {
@@ -167,18 +166,9 @@ bool Guided::worth_it(const Proposal& proposal) const {
   return !proposal.exploration.empty() || kTrialsAhead * proposal.gain * promises_.kept(tolerance_) >= tolerance_;
 }
 
-// A young study searches anew for each trial. In an old one a search serves until enough trials have ended.
 std::optional<Proposal> Guided::propose() {
   const std::vector<Point> running = pending();
-  if (surrogate_->due()) queue_.clear();
-  while (!queue_.empty()) {
-    const Proposal next = queue_.back();
-    queue_.pop_back();
-    const bool runs = std::find(running.begin(), running.end(), next.point) != running.end();
-    if (!runs && surrogate_->find(next.point) == nullptr) return next;
-  }
-  // The acquisition samples the pending trials, or the surrogate counts them as ended.
-  surrogate_->update(acquisition_->by_draws() ? std::vector<Point>() : running);
+  surrogate_->update();
   std::optional<Proposal> best = acquisition_->next(running, risk(running), asked_);
   if (best && surrogate_->ended() >= kFirstFew) {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
@@ -192,17 +182,12 @@ std::optional<Proposal> Guided::propose() {
     std::optional<Proposal> look = acquisition_->explore();
     if (look && look->value > best->value) return look;
   }
-  if (!surrogate_->young()) {
-    queue_ = acquisition_->ranked();
-    std::reverse(queue_.begin(), queue_.end());
-  }
   return best;
 }
 
 // Trials that would be left over cost nothing, so they may take any risk.
 std::optional<Proposal> Guided::propose_left_over() {
   left_over_ = true;
-  queue_.clear();
   std::optional<Proposal> proposal = propose();
   left_over_ = false;
   if (proposal && worth_it(*proposal)) return proposal;

@@ -57,14 +57,12 @@ class Guided final : public Searcher<Guided> {
   std::unique_ptr<zero_model::ModelSpace> space_;
   std::unique_ptr<zero_model::Surrogate> surrogate_;
   std::unique_ptr<zero_model::Acquisition> acquisition_;
-  std::vector<zero_model::Proposal> queue_;  // results of the last search, best last; empty in a young study
   std::vector<OpenTrial> open_;
   search::FailureStreak failures_;
   Promises promises_;
   uint64_t asked_ = 0;
   uint64_t refused_ = 0;     // refused trials among them, which do not count against the limit
   int64_t spent_ = 0;        // trials of the study before this search
-  bool concurrent_ = false;  // several trials run at once
   bool left_over_ = false;   // the next proposal may use a trial that nothing else needs
   bool limit_reached_ = false;
   bool finished_ = false;

@@ -14,7 +14,6 @@ namespace {
 constexpr int kSweeps = 3;
 constexpr size_t kFront = 5;  // arms whose neighbours a sweep visits
 constexpr int kRandomStarts = 2;
-constexpr size_t kFinalists = 8;  // arms whose micro batches are all scored
 // Models fail far from the trials. A proposal is at most this multiple of the largest micro batch that completed.
 constexpr double kFarthest = 4;
 
@@ -28,11 +27,6 @@ std::vector<size_t> other_values(size_t value, size_t count) {
     if (value + step < count) chosen.push_back(value + step);
   }
   return chosen;
-}
-
-// The deviation of the change that one more trial makes to a point's posterior mean (Frazier, Powell and Dayanik 2009).
-double mean_change_deviation(const Prediction& prediction, double noise_variance) {
-  return prediction.variance / std::sqrt(prediction.variance + noise_variance);
 }
 
 }  // namespace
@@ -178,40 +172,16 @@ int64_t Acquisition::top_rank(const Arm& arm, int64_t hint, double risk) const {
   return low;
 }
 
-std::vector<int64_t> Acquisition::micro_batches(const Arm& arm, const Visit& visit, bool thorough) const {
+std::vector<int64_t> Acquisition::few_micro_batches(const Visit& visit) const {
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t most = batches.at(visit.top);
-  std::vector<int64_t> chosen{most};
-  if (visit.safe >= 0) chosen.push_back(batches.at(visit.safe));
-  const auto add = [&](int64_t wanted) {
-    if (wanted < 1 || wanted > most) return;
+  std::set<int64_t> chosen{most};
+  if (visit.safe >= 0) chosen.insert(batches.at(visit.safe));
+  for (const int64_t wanted : {std::min(most, incumbent_->point.micro_batch), most / kTile * kTile}) {
     const int64_t rank = batches.rank_at_or_below(static_cast<double>(wanted));
-    if (rank >= 0) chosen.push_back(batches.at(rank));
-  };
-  const int64_t best = incumbent_ ? incumbent_->point.micro_batch : most;
-  add(best);
-  for (const int64_t step : {2, 4, 8, 16, 32}) {
-    if (thorough || step == 8) add(most / step * step);
+    if (rank >= 0) chosen.insert(batches.at(rank));
   }
-  if (thorough) {
-    for (const double share : {0.95, 0.9, 0.85, 0.8, 0.75, 0.65, 0.5, 0.35, 0.25, 0.12}) {
-      const int64_t at = static_cast<int64_t>(share * static_cast<double>(most));
-      add(at);
-      for (const int64_t step : {2, 4, 8, 16}) add(at / step * step);
-    }
-    for (const int64_t base : {best, most}) {
-      for (int64_t by = -4; by <= 4; ++by) add(base + by);
-    }
-    for (const int64_t step : {8, 16}) add((best / step + 1) * step);
-  }
-  std::sort(chosen.begin(), chosen.end());
-  chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  chosen.erase(std::remove_if(chosen.begin(), chosen.end(),
-                              [&](int64_t m) {
-                                return is_excluded({&arm, m});
-                              }),
-               chosen.end());
-  return chosen;
+  return {chosen.begin(), chosen.end()};
 }
 
 std::vector<Proposal> Acquisition::score(const std::vector<Point>& points) const {
@@ -225,12 +195,7 @@ std::vector<Proposal> Acquisition::score(const std::vector<Point>& points) const
     proposal.fit_probability = surrogate_.expected_to_fit(points[i]);
     proposal.improvement = predictions[i].mean - incumbent_->prediction.mean;
     proposal.deviation = std::sqrt(predictions[i].variance);
-    const double deviation = mean_change_deviation(predictions[i], noise);
-    double gain = expected_improvement(proposal.improvement, deviation);
-    if (pending_fits_ > 0 && pending_best_ > incumbent_->prediction.mean) {
-      const double beyond = expected_improvement(predictions[i].mean - pending_best_, deviation);
-      gain = pending_fits_ * beyond + (1 - pending_fits_) * gain;
-    }
+    const double gain = expected_improvement(proposal.improvement, mean_change_deviation(predictions[i], noise));
     proposal.gain = gain * proposal.fit_probability * surrogate_.probability_of_running(points[i]);
     proposal.value = risk_.value_of(proposal.gain, proposal.fit_probability);
   }
@@ -242,72 +207,22 @@ void Acquisition::find_tops(const Arm& arm, int64_t hint, Visit& visit) const {
   visit.safe = risk_.usual < risk_.daring ? top_rank(arm, visit.top, risk_.usual) : visit.top;
 }
 
-// The best proposal at the usual risk, unless a daring one promises clearly more.
-std::optional<Proposal> Acquisition::best_visited() const {
-  constexpr double kWorthDaring = 1.4, kLeastGain = 0.001;
-  std::optional<Proposal> best, safe;
-  for (const auto& [arm, visit] : visits_) {
-    if (visit.any && (!best || better(visit.best, *best))) best = visit.best;
-    if (visit.best_safe && (!safe || better(*visit.best_safe, *safe))) safe = visit.best_safe;
-  }
-  if (safe && best && best->value < std::max(kLeastGain, kWorthDaring * safe->value)) return safe;
-  return best;
-}
-
-void Acquisition::visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint) {
+void Acquisition::visit(const std::vector<const Arm*>& arms, int64_t hint) {
   std::vector<Point> points;
   for (const Arm* arm : arms) {
     Visit& visit = visits_[arm];
-    if (!thorough) find_tops(*arm, hint, visit);
+    find_tops(*arm, hint, visit);
     if (visit.top < 0) continue;
-    for (const int64_t m : micro_batches(*arm, visit, thorough)) points.push_back({arm, m});
+    for (const int64_t m : few_micro_batches(visit)) {
+      if (!is_excluded({arm, m})) points.push_back({arm, m});
+    }
   }
   for (const Proposal& proposal : score(points)) {
     if (proposal.fit_probability < 1 - risk_.daring) continue;
-    if (proposal.fit_probability >= 1 - risk_.usual) scored_.push_back(proposal);
     Visit& visit = visits_[proposal.point.arm];
     if (!visit.any || better(proposal, visit.best)) visit.best = proposal;
-    if (proposal.fit_probability >= 1 - risk_.usual && (!visit.best_safe || better(proposal, *visit.best_safe))) {
-      visit.best_safe = proposal;
-    }
     visit.any = true;
   }
-}
-
-// Considers a repeated measurement. It pays if it may change which point is predicted best.
-void Acquisition::consider_repeats(std::optional<Proposal>& best) const {
-  std::vector<Point> points;
-  for (const Point& point : surrogate_.leaders()) {
-    const bool running = std::find(pending_.begin(), pending_.end(), point) != pending_.end();
-    if (!running) points.push_back(point);
-  }
-  if (points.size() < 2) return;
-  const std::vector<Prediction> predictions = surrogate_.speed().predict(points);
-  const double noise = surrogate_.speed().noise_variance();
-  size_t first = 0, second = points.size();
-  for (size_t i = 1; i < points.size(); ++i) {
-    if (predictions[i].mean > predictions[first].mean) {
-      second = first;
-      first = i;
-    } else if (second == points.size() || predictions[i].mean > predictions[second].mean) {
-      second = i;
-    }
-  }
-  for (size_t i = 0; i < points.size(); ++i) {
-    if (!points[i].arm->in_space) continue;
-    const double rival = predictions[i == first ? second : first].mean;
-    Proposal again{
-        points[i], true, 0, 0, 1, predictions[i].mean - predictions[first].mean, std::sqrt(predictions[i].variance)};
-    again.gain = again.value =
-        expected_improvement(-std::abs(predictions[i].mean - rival), mean_change_deviation(predictions[i], noise));
-    if (!best || better(again, *best)) best = again;
-  }
-}
-
-std::vector<Proposal> Acquisition::ranked() const {
-  std::vector<Proposal> all = scored_;
-  std::sort(all.begin(), all.end(), better);
-  return all;
 }
 
 // Before the first measurement: the largest micro batch that surely fits, among random arms of each stage in turn. A
@@ -350,7 +265,7 @@ std::optional<Proposal> Acquisition::safest(uint64_t draw) {
 
 // Coordinate ascent: moves from the most promising arms to their best neighbours, until no neighbour is better.
 void Acquisition::coordinate_ascent(std::vector<const Arm*> front, int64_t hint) {
-  visit(front, false, hint);
+  visit(front, hint);
   const auto promises = [this](const Arm* a, const Arm* b) {
     const Visit &left = visits_[a], &right = visits_[b];
     return left.any != right.any ? left.any : left.any && better(left.best, right.best);
@@ -364,7 +279,7 @@ void Acquisition::coordinate_ascent(std::vector<const Arm*> front, int64_t hint)
       for (const Arm* next : neighbours(*arm)) {
         if (visits_.count(next) == 0) fresh.push_back(next);
       }
-      visit(fresh, false, visits_[arm].top >= 0 ? visits_[arm].top : hint);
+      visit(fresh, visits_[arm].top >= 0 ? visits_[arm].top : hint);
       const Arm* to = arm;
       for (const Arm* next : neighbours(*arm)) {
         const Visit& visit = visits_[next];
@@ -379,84 +294,12 @@ void Acquisition::coordinate_ascent(std::vector<const Arm*> front, int64_t hint)
 std::optional<Proposal> Acquisition::next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw) {
   pending_ = pending;
   risk_ = risk;
-  visits_.clear();
-  scored_.clear();
   incumbent_ = surrogate_.incumbent();
   growth_pays_ = growth_pays();
   if (!incumbent_) return safest(draw);
-  anchor_ = incumbent_->point;
-  return by_draws() ? choose_in_batch(draw) : choose_alone(draw);
-}
-
-// Finds the best pending point. If it fits, a proposal has to gain beyond it.
-void Acquisition::expect_pending() {
-  pending_fits_ = 0;
-  if (pending_.empty()) return;
-  const std::vector<Prediction> predictions = surrogate_.speed().predict(pending_);
-  for (size_t i = 0; i < pending_.size(); ++i) {
-    if (pending_fits_ > 0 && predictions[i].mean <= pending_best_) continue;
-    pending_best_ = predictions[i].mean;
-    pending_fits_ = surrogate_.probability_of_fitting(pending_[i]);
-  }
-}
-
-// The visited arms with the best proposals.
-std::vector<const Arm*> Acquisition::finalists() const {
-  std::vector<Proposal> ranked;
-  for (const auto& [arm, visit] : visits_) {
-    if (visit.any) ranked.push_back(visit.best);
-  }
-  std::sort(ranked.begin(), ranked.end(), better);
-  std::vector<const Arm*> arms;
-  for (size_t i = 0; i < std::min(kFinalists, ranked.size()); ++i) arms.push_back(ranked[i].point.arm);
-  return arms;
-}
-
-std::optional<Proposal> Acquisition::choose_alone(uint64_t draw) {
-  expect_pending();
-  const int64_t hint = space_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
-  coordinate_ascent(starts(draw), hint);
-  std::vector<const Arm*> arms = finalists();
-  if (incumbent_->point.arm->in_space) {
-    find_tops(*incumbent_->point.arm, hint, visits_[incumbent_->point.arm]);
-    add_unique(arms, incumbent_->point.arm);
-  }
-  visit(arms, true, hint);
-  std::optional<Proposal> best = best_visited();
+  std::optional<Proposal> best = choose(draw);
   consider_repeats(best);
-  if (best && !best->repeat) round_down(*best);
-  if (best && !best->repeat && best->fit_probability < 1 - risk_.usual) save_memory(*best);
   return best;
-}
-
-// Gives a daring micro batch the values that need the least memory. If they fail, all others fail, too; if they fit,
-// others can follow. A smaller bucket never needs more memory, whatever noise the model has fitted.
-void Acquisition::save_memory(Proposal& proposal) {
-  constexpr double kTrusted = 0.5;
-  constexpr double kAtLeast = 0.5;  // share of the gain that must remain, if the point fits
-  if (surrogate_.memory().formula_probability() < kTrusted) return;
-  const double least = kAtLeast * proposal.gain / proposal.fit_probability;
-  const config::StageSpace& stage = *space_.tuning_space().stage(proposal.point.arm->stage);
-  for (size_t axis = 0; axis < stage.axes.size(); ++axis) {
-    std::vector<Point> points;
-    Configuration other{stage.stage, proposal.point.arm->choice};
-    for (size_t value = 0; value < stage.axes[axis].values.size(); ++value) {
-      other.choice[axis] = value;
-      const Point point{space_.arm(other), proposal.point.micro_batch};
-      if (!is_excluded(point)) points.push_back(point);
-    }
-    const bool bucket = is_bucket(stage.axes[axis].key);
-    const auto size = [&](const Proposal& of) {
-      const Json& value = stage.axes[axis].values[of.point.arm->choice[axis]];
-      return value.is_number() ? value.get<double>() : 0;
-    };
-    for (Proposal& saving : score(points)) {
-      if (saving.gain < least * saving.fit_probability) continue;
-      if (bucket ? size(saving) >= size(proposal) : saving.fit_probability <= proposal.fit_probability) continue;
-      saving.fit_probability = std::max(saving.fit_probability, proposal.fit_probability);
-      proposal = saving;
-    }
-  }
 }
 
 // The largest multiple of 8 at or below a micro batch. Hardware may compute in such tiles (NVIDIA's guides for matrix
@@ -477,16 +320,6 @@ bool Acquisition::knows_multiple(double least) const {
   return std::any_of(measured.begin(), measured.end(),
                      [&](const auto& known) { return known.second.count > 0 && is_multiple(known.first); }) ||
          std::any_of(pending_.begin(), pending_.end(), is_multiple);
-}
-
-// Moves to a multiple that is little smaller than the proposal. The move costs almost nothing.
-void Acquisition::round_down(Proposal& proposal) const {
-  constexpr double kNearly = 0.85;
-  const std::optional<int64_t> rounded = multiple_below(proposal.point.micro_batch);
-  if (!rounded || static_cast<double>(*rounded) < kNearly * static_cast<double>(proposal.point.micro_batch)) return;
-  const Point point{proposal.point.arm, *rounded};
-  if (knows_multiple(kLeastMultiple) || is_excluded(point)) return;
-  proposal = score({point}).front();
 }
 
 }  // namespace dsat::zero_model

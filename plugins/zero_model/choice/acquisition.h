@@ -1,13 +1,11 @@
-// The acquisition: chooses the next trial by expected improvement times the probability of fitting.
+// The acquisition: chooses the next trial by what it adds to the best of the measured and the pending ones.
 //
-// Formula: the gain of a trial is the expected rise of the best posterior mean. It is the knowledge gradient of one
-//   point: expected improvement (Jones, Schonlau and Welch 1998) with the noise of a measurement (Frazier, Powell and
-//   Dayanik 2009). Measured points are candidates too: a repeated measurement has a value if noise hides the order of
-//   the best.
-// Search: coordinate ascent over arms, from the best of each stage. It scores each arm at its ceiling, at round micro
-//   batches below it, and at neighbours of the best micro batch.
-// Files: acquisition.cc chooses one trial, choose_batch.cc chooses by joint draws, explore.cc explores, sensitivity.cc
-//   reports the effect of each axis.
+// Formula: joint_samples.h. Measured points are candidates too: a repeated measurement has a value if noise hides the
+//   order of the best (the knowledge gradient of one point: Frazier, Powell and Dayanik 2009).
+// Search: coordinate ascent over arms by expected improvement (Jones, Schonlau and Welch 1998) times the probability of
+//   fitting, from the best of each stage. It scores each arm at its ceiling and at a few micro batches below it. The
+//   best arms are sampled, the best of these at many micro batches.
+// Files: acquisition.cc searches, choose.cc chooses, explore.cc explores, sensitivity.cc reports the effect of each axis.
 // Units: gains are in the objective, the logarithm of the metric. Threading: one thread. Errors: none.
 // Determinism: random numbers follow from the seed and from the number of trials so far.
 // Ownership: refers to the space and to the surrogate, which must live longer.
@@ -59,19 +57,11 @@ struct Risk {
 
 class Acquisition {
  public:
-  // `concurrent`: other trials run at the same time as a proposal.
-  Acquisition(ModelSpace& space, const Surrogate& surrogate, uint64_t seed, bool concurrent)
-      : space_(space), surrogate_(surrogate), seed_(seed), concurrent_(concurrent) {}
-
-  // Does next() choose by joint draws? The draws sample the pending trials, so the surrogate must not count them. With
-  // few trials the constants are far from normally distributed, and draws promise no more than the physics allows.
-  bool by_draws() const { return surrogate_.young() && (concurrent_ || surrogate_.ended() < kFewTrials); }
+  Acquisition(ModelSpace& space, const Surrogate& surrogate, uint64_t seed)
+      : space_(space), surrogate_(surrogate), seed_(seed) {}
 
   // The next trial beside the pending ones; nullopt: nothing is left to try. `draw` numbers the random choices.
   std::optional<Proposal> next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw);
-
-  // The proposals of the last next(), best first. They serve several decisions when a search for each is too expensive.
-  std::vector<Proposal> ranked() const;
 
   // After next(): the point with the largest possible gain if the models are wrong where nothing was measured. nullopt:
   // no point is worth a trial.
@@ -97,13 +87,10 @@ class Acquisition {
   std::vector<std::string> sensitivity();
 
  private:
-  static constexpr size_t kFewTrials = 9;  // ended trials
-
   struct Visit {        // of an arm
     int64_t top = -1;   // the largest rank that fits at the daring risk; -1: none
     int64_t safe = -1;  // the same at the usual risk
     Proposal best;      // of the arm's proposals
-    std::optional<Proposal> best_safe;
     bool any = false;
   };
 
@@ -112,32 +99,27 @@ class Acquisition {
   const Arm* random_arm(const config::StageSpace& stage, Random& random);
   const std::vector<const Arm*>& neighbours(const Arm& arm);
   void coordinate_ascent(std::vector<const Arm*> front, int64_t hint);
-  void visit(const std::vector<const Arm*>& arms, bool thorough, int64_t hint);
+  void visit(const std::vector<const Arm*>& arms, int64_t hint);
   bool growth_pays() const;
   // Is a smaller micro batch always better? A minimised time grows with it, unless the global batch is fixed.
   bool smaller_is_better() const { return !surrogate_.speed().maximises() && !space_.has_global_batch(); }
   int64_t last_rank() const;
   int64_t top_rank(const Arm& arm, int64_t hint, double risk) const;
-  std::vector<int64_t> micro_batches(const Arm& arm, const Visit& visit, bool thorough) const;
+  std::vector<int64_t> few_micro_batches(const Visit& visit) const;
+  std::vector<int64_t> many_micro_batches(const Visit& visit) const;
   void find_tops(const Arm& arm, int64_t hint, Visit& visit) const;
-  std::vector<const Arm*> finalists() const;
-  std::optional<Proposal> best_visited() const;
-  std::optional<Proposal> choose_alone(uint64_t draw);
-  std::optional<Proposal> choose_in_batch(uint64_t draw);
-  void sample_batch(uint64_t draw);
-  std::vector<Point> batch_candidates(uint64_t draw) const;
+  std::optional<Proposal> choose(uint64_t draw);
+  void sample(uint64_t draw);
+  std::vector<Point> candidates(uint64_t draw) const;
   std::map<int, std::vector<Point>> promising_points() const;
-  std::vector<const Arm*> batch_arms(uint64_t draw) const;
+  std::vector<const Arm*> candidate_arms(uint64_t draw) const;
   std::vector<int64_t> micro_batch_ladder(const Arm& arm, const Visit& visit, bool fine) const;
   std::vector<Proposal> score(const std::vector<Point>& points) const;
-  void expect_pending();
   void consider_repeats(std::optional<Proposal>& best) const;
   static constexpr int64_t kTile = 8, kLeastMultiple = 16;
   // The largest multiple of kTile at or below `micro_batch`; nullopt: it is too small, or the space does not allow it.
   std::optional<int64_t> multiple_below(int64_t micro_batch) const;
   bool knows_multiple(double least) const;  // a multiple from `least` on was measured or runs
-  void round_down(Proposal& proposal) const;
-  void save_memory(Proposal& proposal);
   bool is_excluded(const Point& point) const;  // tried, running, or above the bound of the train batch
   struct Coverage;
   // Deviations that the models do not include, because nothing was measured nearby.
@@ -163,20 +145,16 @@ class Acquisition {
   ModelSpace& space_;
   const Surrogate& surrogate_;
   uint64_t seed_;
-  bool concurrent_;
   Risk risk_;
   double exploration_risk_ = 0;
   std::vector<Point> pending_;
   std::optional<Surrogate::Incumbent> incumbent_;
   bool growth_pays_ = true;  // may a proposal be larger than the largest micro batch that completed?
   Point anchor_;             // the incumbent, or a pending point with a better prediction
-  double pending_best_ = 0;  // objective of the best pending point
-  double pending_fits_ = 0;  // the probability that this point fits
   std::map<const Arm*, Visit> visits_;
   std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // filled on first use
-  std::vector<Proposal> scored_;
-  std::unique_ptr<JointSamples> batch_samples_;
-  size_t batch_samples_ended_ = 0;  // number of ended trials when batch_samples_ was made
+  std::unique_ptr<JointSamples> samples_;
+  size_t sampled_ = 0;              // the surrogate's fit that they are drawn from
   std::set<int> explored_;          // stages that explore_new_stage() proposed
   std::map<int, int> guesses_;      // best guesses of each stage that explore_before_end() proposed
   int denied_ = -1;                 // the last stage that explore_denied_stage() proposed; -1: none

@@ -166,18 +166,12 @@ void Surrogate::fit() {
   fitted_ = ended_;
 }
 
-void Surrogate::update_to_the_last() {
-  if (fitted_ != ended_) fit();
-  if (any_measured()) speed_.expect({});
+void Surrogate::update() {
+  if (due()) fit();
 }
 
-void Surrogate::update(const std::vector<Point>& pending) {
-  if (due()) fit();
-  if (!any_measured()) return;
-  // If many trials are pending, the newest say most about the next one.
-  constexpr size_t kMostPending = 64;
-  const auto newest = static_cast<std::ptrdiff_t>(std::min(kMostPending, pending.size()));
-  speed_.expect({pending.end() - newest, pending.end()});
+void Surrogate::update_to_the_last() {
+  if (fitted_ != ended_) fit();
 }
 
 int Surrogate::out_of_memory_only(int stage) const {
@@ -270,13 +264,22 @@ double Surrogate::probability_of_ending_well(const Point& point) const {
     return it == runs.end() ? 0 : it->second;
   };
   const int stage = point.arm->stage;
-  double least = share_of_good(good(stage_runs_, stage), [&](const Arm& arm) { return arm.stage == stage; });
+  // Each value that never ran may be the cause by itself, so a point with one of them is tried before one with two.
+  double least = 1, never_ran = 1;
+  const auto consider = [&](int runs, const std::function<bool(const Arm&)>& shares) {
+    const double share = share_of_good(runs, shares);
+    if (runs == 0) {
+      never_ran *= share;
+    } else {
+      least = std::min(least, share);
+    }
+  };
+  consider(good(stage_runs_, stage), [&](const Arm& arm) { return arm.stage == stage; });
   for (size_t i = 0; i < axis_runs_.size(); ++i) {
     const double at = point.arm->coordinates[i];
-    least = std::min(least,
-                     share_of_good(good(axis_runs_[i], at), [&](const Arm& arm) { return arm.coordinates[i] == at; }));
+    consider(good(axis_runs_[i], at), [&](const Arm& arm) { return arm.coordinates[i] == at; });
   }
-  return least * (1 - beyond_ceiling(point.micro_batch));
+  return least * never_ran * (1 - beyond_ceiling(point.micro_batch));
 }
 
 void Surrogate::find_leaders() {

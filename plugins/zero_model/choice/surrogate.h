@@ -45,8 +45,9 @@ class Surrogate {
   bool due() const;
   // Has the study fewer trials than the window? In an older study one fit serves many decisions.
   bool young() const;
-  // Fits the models if that is due, and counts the `pending` trials.
-  void update(const std::vector<Point>& pending);
+  // Fits the models if that is due.
+  void update();
+  size_t fitted() const { return fitted_; }  // number of ended trials at the last fit
   // Fits the models to every ended trial, for the study's final result.
   void update_to_the_last();
   // The measured points worth comparing: all if there are few, else the best ones at the last fit.
@@ -120,7 +121,7 @@ class Surrogate {
   int64_t out_of_memory_ = 0;
   std::vector<Point> leaders_;
   size_t ended_ = 0;
-  size_t fitted_ = 0;  // number of ended trials at the last fit
+  size_t fitted_ = 0;
   size_t tuned_ = 0;   // the same at the last choice of the residuals' scales
 };
 

@@ -13,6 +13,7 @@
 #define DSAT_PLUGINS_ZERO_MODEL_SPEED_TIME_MODEL_H_
 
 #include <Eigen/Dense>
+#include <cmath>
 #include <vector>
 
 #include "cost/posterior/joint_normal.h"
@@ -26,6 +27,11 @@ namespace dsat::zero_model {
 struct Prediction {
   double mean = 0, variance = 0;
 };
+
+// The deviation of the change that one more trial makes to a point's posterior mean (Frazier, Powell and Dayanik 2009).
+inline double mean_change_deviation(const Prediction& prediction, double noise_variance) {
+  return prediction.variance / std::sqrt(prediction.variance + noise_variance);
+}
 
 struct TimeObservation {
   Point point;

@@ -287,28 +287,16 @@ testing::Answer faster_at_eights(const Surface& surface, const testing::Trial& t
   return reported;
 }
 
-// The largest multiple may not fit. These studies leap to it; others climb there sample by sample, and find it too.
-TEST(GuidedStudies, ARiskIsTakenWithTheSmallestBuckets) {
-  const auto kBucket = "/zero_optimization/reduce_bucket_size"_json_pointer;
+TEST(GuidedStudies, ASizeThatFitsOnlyWithTheSmallestBucketsIsFound) {
   Surface surface;
   surface.activation_bytes = 2.27e8;
-  for (const uint64_t seed : {1, 4, 5, 10}) {
+  for (const uint64_t seed : {1, 2, 3, 4, 5}) {
     Study study = make_study(surface, small_space({3}));
     study.seed = seed;
     study.limits.max_trials = 24;
     testing::Bench bench = bench_of(study, [&](const testing::Trial& t) { return faster_at_eights(surface, t); });
     ASSERT_TRUE(bench.run()) << bench.error();
-    // A clear risk: what the device gives beyond what was seen is a small doubt in every belief near the ceiling.
-    constexpr int kDaring = 80;  // percent
-    std::set<int64_t> dared;     // micro batches; after the first of each the risk of the others is known
-    for (const testing::Trial& trial : bench.asked()) {
-      const size_t at = trial.note.find("fits with ");
-      if (at == std::string::npos || std::stoi(trial.note.substr(at + 10)) >= kDaring) continue;
-      if (!dared.insert(trial.micro_batch()).second) continue;
-      EXPECT_EQ(trial.config.at(kBucket), 5000000) << "seed " << seed << ": " << trial.note;
-    }
-    EXPECT_EQ(dared.count(64), 1u) << "seed " << seed;
-    EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.965 * 1000 * 64 / 264);
+    EXPECT_GE(metric_of(bench, bench.best(), "throughput"), 0.965 * 1000 * 64 / 264) << "seed " << seed;
   }
 }
 

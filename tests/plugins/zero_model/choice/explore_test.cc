@@ -26,7 +26,7 @@ std::optional<Look> look_at_new_stage(const std::string& metric, bool maximise) 
   study.maximise = maximise;
   zero_model::ModelSpace space(study);
   zero_model::Surrogate surrogate(study, space);
-  zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
+  zero_model::Acquisition acquisition(space, surrogate, study.seed);
   TrialId id = 0;
   for (const int64_t micro_batch : {2, 4, 8}) {
     const zero_model::Point point{space.arm(zero_model::Configuration{1, {2}}), micro_batch};
@@ -37,7 +37,7 @@ std::optional<Look> look_at_new_stage(const std::string& metric, bool maximise) 
     const double value = maximise ? throughput : latency;
     surrogate.learn({id++, point, Outcome::completed, value, surface.peak(config)});
   }
-  surrogate.update({});
+  surrogate.update();
   acquisition.next({}, zero_model::Risk(), id);
   const auto look = acquisition.explore_new_stage();
   return look ? std::optional(Look{look->point.arm->stage, look->point.micro_batch}) : std::nullopt;
@@ -72,12 +72,15 @@ TEST(Explore, AStageThatOnlyRanOutOfMemoryIsTriedAtHalfOfThat) {
   }
   for (const int64_t micro_batch : {30, 24})
     surrogate.learn({id++, {fails, micro_batch}, Outcome::out_of_memory, {}, {}});
-  surrogate.update({});
-  zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
-  acquisition.next({}, {0.9, 0.9, 0}, id);
+  surrogate.update();
+  zero_model::Acquisition acquisition(space, surrogate, study.seed);
   int64_t largest = 0;
-  for (const zero_model::Proposal& proposal : acquisition.ranked()) {
-    if (proposal.point.arm->stage == 2) largest = std::max(largest, proposal.point.micro_batch);
+  std::vector<zero_model::Point> pending;
+  while (pending.size() < 24) {
+    const auto proposal = acquisition.next(pending, {0.9, 0.9, 0}, id);
+    ASSERT_TRUE(proposal);
+    if (proposal->point.arm->stage == 2) largest = std::max(largest, proposal->point.micro_batch);
+    pending.push_back(proposal->point);
   }
   EXPECT_GT(largest, 1);
   EXPECT_LE(largest, 12);
@@ -93,13 +96,13 @@ std::vector<LookBeforeEnd> looks_before_end(const std::vector<int>& stages) {
   const Study study = make_study(surface, small_space(stages));
   zero_model::ModelSpace space(study);
   zero_model::Surrogate surrogate(study, space);
-  zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
+  zero_model::Acquisition acquisition(space, surrogate, study.seed);
   TrialId id = 0;
   const auto learn = [&](const zero_model::Point& point, double share) {
     Json config = study.base_config;
     testing::merge(config, space.overrides(point));
     surrogate.learn({id++, point, Outcome::completed, share * surface.throughput(config), surface.peak(config)});
-    surrogate.update({});
+    surrogate.update();
     acquisition.next({}, {0.05, 0.05, 0}, id);
   };
   for (const int64_t micro_batch : {2, 4, 8}) learn({space.arm(zero_model::Configuration{1, {1}}), micro_batch}, 1);

@@ -17,7 +17,7 @@ class JointSamplesTest : public ::testing::Test {
   JointSamplesTest() : study_(make_study(surface_, small_space({1, 2}))), space_(study_), surrogate_(study_, space_) {
     learn(1, 2);
     learn(2, 4);
-    surrogate_.update({});
+    surrogate_.update();
   }
 
   zero_model::Point point(int stage, int64_t micro_batch) {
@@ -66,7 +66,7 @@ TEST_F(JointSamplesTest, ATrialAddsNothingToItselfAndLittleToASimilarOne) {
 TEST_F(JointSamplesTest, APointThatRanFitsAndOneThatRanOutOfMemoryDoesNot) {
   const zero_model::Point failed = point(1, 1000);
   surrogate_.learn({1000, failed, Outcome::out_of_memory, {}, {}});
-  surrogate_.update({});
+  surrogate_.update();
   const zero_model::JointSamples samples(surrogate_, {point(1, 2), failed}, 100, Random(3));
   EXPECT_EQ(samples.probability_of_fitting(point(1, 2)), 1);
   EXPECT_EQ(samples.probability_of_fitting(failed), 0);

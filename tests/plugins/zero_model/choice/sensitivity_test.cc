@@ -67,7 +67,7 @@ TEST(Sensitivity, AStageIsComparedWithTheValuesOfATrialNearTheBest) {
   const Study study = make_study(Surface(), small_space({1, 2}));
   zero_model::ModelSpace space(study);
   zero_model::Surrogate surrogate(study, space);
-  zero_model::Acquisition acquisition(space, surrogate, study.seed, /*concurrent=*/false);
+  zero_model::Acquisition acquisition(space, surrogate, study.seed);
   TrialId id = 0;
   const auto learn = [&](const zero_model::Configuration& configuration, int64_t micro_batch, double throughput) {
     surrogate.learn({id++, {space.arm(configuration), micro_batch}, Outcome::completed, throughput, {}});

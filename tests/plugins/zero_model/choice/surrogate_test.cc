@@ -24,7 +24,7 @@ TEST(Surrogate, FitsAWindowOfTrialsHoweverLongTheStudyIs) {
     surrogate.learn(ended);
     if (!surrogate.due()) continue;
     if (id % 8 != 0 && surrogate.young()) continue;
-    surrogate.update({});
+    surrogate.update();
     ++fits;
     sites = std::max({sites, surrogate.speed().sites(), surrogate.memory().sites()});
   }
@@ -45,7 +45,7 @@ TEST(Surrogate, TheBestOfTheLastTrialsIsTheIncumbentOfTheEnd) {
     surrogate.learn({id, {arm, micro_batch}, Outcome::completed, throughput, {}});
   };
   for (TrialId id = 0; id < 120; ++id) learn(id, static_cast<int64_t>(1 + id % 20));
-  surrogate.update({});
+  surrogate.update();
   learn(120, 30);
   EXPECT_FALSE(surrogate.due());
   surrogate.update_to_the_last();
@@ -105,7 +105,7 @@ TEST(Surrogate, WhatAFailedTrialWantedMakesSmallerOnesLessLikelyToFit) {
     const zero_model::Arm* arm = space.arm(zero_model::Configuration{1, {0}});
     surrogate.learn({0, {arm, 4}, Outcome::completed, 100, {}});
     surrogate.learn({1, {arm, 80}, Outcome::out_of_memory, {}, {}, peak_above_bytes});
-    surrogate.update({});
+    surrogate.update();
     return surrogate.expected_to_fit({arm, 40});
   };
   EXPECT_LT(fits_at_40(2.5 * surface.device_memory), fits_at_40(std::nullopt) - 0.1);
@@ -120,7 +120,7 @@ TEST(Surrogate, TheTrialOfThePointIsTheFirstThatMeasuredIt) {
   surrogate.learn({3, point, Outcome::failed, {}, {}});
   surrogate.learn({5, point, Outcome::completed, 100, {}});
   surrogate.learn({4, point, Outcome::completed, 100, {}});
-  surrogate.update({});
+  surrogate.update();
   EXPECT_EQ(surrogate.incumbent()->trial, 4u);
 }
 

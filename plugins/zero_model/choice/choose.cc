@@ -1,9 +1,10 @@
-// Chooses a trial beside running ones, by samples of their joint results (joint_samples.h): the trial that adds most to
-// the best of the incumbent and the pending trials. So the trials of a batch spread by themselves: over micro batches
-// if the ceiling is unknown, over stages and axes if the speed is unknown.
+// Chooses a trial by samples of joint results (joint_samples.h): the trial that adds most to the best of the incumbent
+// and the pending trials. So the trials of a batch spread by themselves: over micro batches if the ceiling is unknown,
+// over stages and axes if the speed is unknown.
 #include <algorithm>
 #include <cmath>
 
+#include "cost/posterior/normal.h"
 #include "zero_model/choice/acquisition.h"
 
 namespace dsat::zero_model {
@@ -38,7 +39,7 @@ std::map<int, std::vector<Point>> Acquisition::promising_points() const {
 }
 
 // The arms of each stage with the best means, and the arms that add most to them. The incumbent's arm comes first.
-std::vector<const Arm*> Acquisition::batch_arms(uint64_t draw) const {
+std::vector<const Arm*> Acquisition::candidate_arms(uint64_t draw) const {
   std::map<int, std::vector<Point>> stages = promising_points();
   std::vector<Point> all, chosen;
   for (const auto& [stage, points] : stages) all.insert(all.end(), points.begin(), points.end());
@@ -62,9 +63,7 @@ std::vector<const Arm*> Acquisition::batch_arms(uint64_t draw) const {
   std::vector<const Arm*> arms;
   const Arm* best = incumbent_->point.arm;
   if (visits_.count(best) != 0) arms.push_back(best);
-  for (const Point& point : chosen) {
-    if (std::find(arms.begin(), arms.end(), point.arm) == arms.end()) arms.push_back(point.arm);
-  }
+  for (const Point& point : chosen) add_unique(arms, point.arm);
   return arms;
 }
 
@@ -91,15 +90,35 @@ std::vector<int64_t> Acquisition::micro_batch_ladder(const Arm& arm, const Visit
   return chosen;
 }
 
-std::vector<Point> Acquisition::batch_candidates(uint64_t draw) const {
+// Shares of the ceiling, round sizes, and the neighbours of the ceiling and of the best micro batch.
+std::vector<int64_t> Acquisition::many_micro_batches(const Visit& visit) const {
+  const search::MicroBatches& batches = space_.micro_batches();
+  const int64_t most = batches.at(visit.top), best = incumbent_->point.micro_batch;
+  std::vector<int64_t> chosen;
+  const auto add = [&](int64_t wanted) {
+    const int64_t rank = batches.rank_at_or_below(static_cast<double>(std::min(wanted, most)));
+    if (rank >= 0) chosen.push_back(batches.at(rank));
+  };
+  for (const double share : {1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.65, 0.5, 0.35, 0.25, 0.12}) {
+    const int64_t at = static_cast<int64_t>(share * static_cast<double>(most));
+    for (const int64_t step : {1, 2, 4, 8, 16, 32}) add(at / step * step);
+  }
+  for (const int64_t base : {best, most}) {
+    for (int64_t by = -4; by <= 4; ++by) add(base + by);
+  }
+  for (const int64_t step : {8, 16}) add((best / step + 1) * step);
+  return chosen;
+}
+
+std::vector<Point> Acquisition::candidates(uint64_t draw) const {
   std::vector<Point> points;
   size_t count = 0;
   std::map<int, size_t> of_stage;
-  for (const Arm* arm : batch_arms(draw)) {
+  for (const Arm* arm : candidate_arms(draw)) {
     const Visit& visit = visits_.at(arm);
     std::vector<int64_t> chosen = micro_batch_ladder(*arm, visit, of_stage[arm->stage]++ < kFine);
     if (count++ < kThorough && visit.top >= 0) {
-      for (const int64_t m : micro_batches(*arm, visit, true)) chosen.push_back(m);
+      for (const int64_t m : many_micro_batches(visit)) chosen.push_back(m);
     }
     std::sort(chosen.begin(), chosen.end());
     chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
@@ -108,35 +127,37 @@ std::vector<Point> Acquisition::batch_candidates(uint64_t draw) const {
   return points;
 }
 
-void Acquisition::sample_batch(uint64_t draw) {
+void Acquisition::sample(uint64_t draw) {
+  visits_.clear();
   const int64_t hint = space_.micro_batches().rank_at_or_below(static_cast<double>(incumbent_->point.micro_batch));
-  pending_fits_ = 0;
   coordinate_ascent(starts(draw), hint);
-  std::vector<Point> points = batch_candidates(draw);
+  std::vector<Point> points = candidates(draw);
   points.push_back(incumbent_->point);
   points.insert(points.end(), pending_.begin(), pending_.end());
-  batch_samples_ = std::make_unique<JointSamples>(surrogate_, points, kSamples, Random(seed_, 13, draw));
-  batch_samples_ended_ = surrogate_.ended();
+  samples_ = std::make_unique<JointSamples>(surrogate_, points, kSamples, Random(seed_, 13, draw));
+  sampled_ = surrogate_.fitted();
 }
 
-std::optional<Proposal> Acquisition::choose_in_batch(uint64_t draw) {
-  const bool known =
-      batch_samples_ != nullptr && batch_samples_ended_ == surrogate_.ended() &&
-      std::all_of(pending_.begin(), pending_.end(), [&](const Point& p) { return batch_samples_->contains(p); });
-  if (!known) sample_batch(draw);
+// One set of samples serves until the models are fitted again, since pending trials are among its points.
+std::optional<Proposal> Acquisition::choose(uint64_t draw) {
   std::vector<Point> others = pending_;
   others.push_back(incumbent_->point);
-  const Eigen::ArrayXd bar = batch_samples_->best_of(others);
-  anchor_ = *std::max_element(others.begin(), others.end(), [this](const Point& a, const Point& b) {
-    return batch_samples_->mean(a) < batch_samples_->mean(b);
+  const bool known =
+      samples_ != nullptr && sampled_ == surrogate_.fitted() &&
+      std::all_of(others.begin(), others.end(), [this](const Point& p) { return samples_->contains(p); });
+  if (!known) sample(draw);
+  const JointSamples& joint = *samples_;
+  const Eigen::ArrayXd bar = joint.best_of(others);
+  anchor_ = *std::max_element(others.begin(), others.end(), [&](const Point& a, const Point& b) {
+    return joint.mean(a) < joint.mean(b);
   });
   std::optional<Proposal> best;
-  for (const Point& point : batch_samples_->points()) {
+  for (const Point& point : joint.points()) {
     if (is_excluded(point) || !point.arm->in_space) continue;
     Proposal proposal;
     proposal.point = point;
-    proposal.fit_probability = batch_samples_->probability_of_fitting(point);
-    proposal.gain = batch_samples_->gain(point, bar) * surrogate_.probability_of_running(point);
+    proposal.fit_probability = joint.probability_of_fitting(point);
+    proposal.gain = joint.gain(point, bar) * surrogate_.probability_of_running(point);
     proposal.value = risk_.value_of(proposal.gain, proposal.fit_probability);
     if (proposal.fit_probability >= 1 - risk_.daring && (!best || better(proposal, *best))) best = proposal;
   }
@@ -145,8 +166,37 @@ std::optional<Proposal> Acquisition::choose_in_batch(uint64_t draw) {
     best->improvement = prediction.mean - incumbent_->prediction.mean;
     best->deviation = std::sqrt(prediction.variance);
   }
-  consider_repeats(best);
   return best;
+}
+
+// Considers a repeated measurement. It pays if it may change which point is predicted best.
+void Acquisition::consider_repeats(std::optional<Proposal>& best) const {
+  std::vector<Point> points;
+  for (const Point& point : surrogate_.leaders()) {
+    const bool running = std::find(pending_.begin(), pending_.end(), point) != pending_.end();
+    if (!running) points.push_back(point);
+  }
+  if (points.size() < 2) return;
+  const std::vector<Prediction> predictions = surrogate_.speed().predict(points);
+  const double noise = surrogate_.speed().noise_variance();
+  size_t first = 0, second = points.size();
+  for (size_t i = 1; i < points.size(); ++i) {
+    if (predictions[i].mean > predictions[first].mean) {
+      second = first;
+      first = i;
+    } else if (second == points.size() || predictions[i].mean > predictions[second].mean) {
+      second = i;
+    }
+  }
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!points[i].arm->in_space) continue;
+    const double rival = predictions[i == first ? second : first].mean;
+    Proposal again{
+        points[i], true, 0, 0, 1, predictions[i].mean - predictions[first].mean, std::sqrt(predictions[i].variance)};
+    again.gain = again.value =
+        expected_improvement(-std::abs(predictions[i].mean - rival), mean_change_deviation(predictions[i], noise));
+    if (!best || better(again, *best)) best = again;
+  }
 }
 
 }  // namespace dsat::zero_model

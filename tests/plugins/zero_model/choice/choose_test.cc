@@ -11,7 +11,7 @@
 namespace dsat::tests {
 namespace {
 
-class ChooseBatch : public ::testing::Test {
+class Choose : public ::testing::Test {
  protected:
   // The trials, but for the first few and for repeats, that are asked for before so many have ended.
   std::vector<testing::Trial> first_batch(const Surface& surface, int64_t slots) {
@@ -31,7 +31,7 @@ class ChooseBatch : public ::testing::Test {
   }
 };
 
-TEST_F(ChooseBatch, ABatchSpreadsOverMicroBatchesAndStages) {
+TEST_F(Choose, ABatchSpreadsOverMicroBatchesAndStages) {
   const Surface surface;
   const std::vector<testing::Trial> batch = first_batch(surface, 12);
   ASSERT_GE(batch.size(), 6u);
