@@ -22,7 +22,7 @@ using zero_model::Proposal;
 constexpr double kLittle = 0.003;
 // After this many trials, each stage that may be the best should have been tried.
 constexpr size_t kFirstFew = 7;
-// A study this long can spare a trial, half-way or before its end, for a stage that all models call slower.
+// A study this long can spare a trial, after a quarter of it or before its end, for a stage that all models call slower.
 constexpr int64_t kLongStudy = 24;
 
 // Earlier trials that count against the limit: those of the profile and of an earlier searcher. A trial may be in both
@@ -174,7 +174,7 @@ std::optional<Proposal> Guided::propose() {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
   }
   const int64_t most = study_.limits.max_trials;
-  const bool late = left_over_ || 2 * static_cast<int64_t>(surrogate_->ended()) >= most;
+  const bool late = left_over_ || 4 * static_cast<int64_t>(surrogate_->ended()) >= most;
   if (surrogate_->any_measured() && most >= kLongStudy && late) {
     if (std::optional<Proposal> look = acquisition_->explore_denied_stage()) return look;
   }

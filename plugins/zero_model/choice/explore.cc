@@ -323,6 +323,26 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
   return std::nullopt;
 }
 
+// The largest multiple of 8 at or below a micro batch. Hardware may compute in such tiles (NVIDIA's guides for matrix
+// products and tensor cores), and the models cannot know before a multiple is measured.
+std::optional<int64_t> Acquisition::multiple_below(int64_t micro_batch) const {
+  const search::MicroBatches& batches = space_.micro_batches();
+  const int64_t rounded = micro_batch / kTile * kTile;
+  const int64_t rank = batches.rank_at_or_below(static_cast<double>(rounded));
+  if (rounded < kLeastMultiple || rank < 0 || batches.at(rank) != rounded) return std::nullopt;
+  return rounded;
+}
+
+bool Acquisition::knows_multiple(double least) const {
+  const auto is_multiple = [least](const Point& point) {
+    return point.micro_batch % kTile == 0 && static_cast<double>(point.micro_batch) >= least;
+  };
+  const auto& measured = surrogate_.points();
+  return std::any_of(measured.begin(), measured.end(),
+                     [&](const auto& known) { return known.second.count > 0 && is_multiple(known.first); }) ||
+         std::any_of(pending_.begin(), pending_.end(), is_multiple);
+}
+
 std::optional<Proposal> Acquisition::explore_round_size() {
   constexpr double kNear = 0.75;
   if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
