@@ -9,25 +9,12 @@
 #include <numeric>
 
 #include "dsat/config/batch.h"
+#include "dsat/config/defaults.h"
 #include "dsat/config/json.h"
 #include "dsat/config/world.h"
 
 namespace dsat::zero_model {
 namespace {
-
-// What DeepSpeed does where a key is left out, for the keys of the default space.
-Json default_of(const std::string& key, int stage) {
-  if (key == "zero_optimization.reduce_bucket_size" || key == "zero_optimization.allgather_bucket_size") return 5e8;
-  if (key == "zero_optimization.stage3_prefetch_bucket_size") return 5e7;
-  if (key == "zero_optimization.stage3_param_persistence_threshold") return 1e5;
-  if (key == "zero_optimization.stage3_max_reuse_distance" || key == "zero_optimization.sub_group_size") return 1e9;
-  if (key == "zero_optimization.overlap_comm") return stage == 3;
-  if (key == "zero_optimization.reduce_scatter" || key == "zero_optimization.contiguous_gradients" ||
-      key == "zero_optimization.allgather_partitions") {
-    return true;
-  }
-  return nullptr;
-}
 
 bool same(const Json& a, const Json& b) {
   if (a.is_number() && b.is_number()) return a.get<double>() == b.get<double>();
@@ -180,7 +167,7 @@ Arm ModelSpace::read(int stage, const Json& config) const {
       arm.coordinates.push_back(kAbsent);
       continue;
     }
-    const Json otherwise = default_of(axis.key, stage);
+    const Json otherwise = config::deepspeed_default(axis.key, stage);
     const Json* value = config::find(config, axis.key);
     arm.coordinates.push_back(coordinate(axis, value != nullptr ? value : &otherwise));
   }
