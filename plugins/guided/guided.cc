@@ -179,7 +179,10 @@ std::optional<Proposal> Guided::propose() {
     if (std::optional<Proposal> look = acquisition_->explore_denied_stage()) return look;
   }
   if (best && surrogate_->any_measured() && best->gain < kLittle) {
-    std::optional<Proposal> look = acquisition_->explore();
+    std::optional<Proposal> look;
+    if (most >= kLongStudy) look = acquisition_->explore_far_values();
+    if (look) return look;
+    look = acquisition_->explore();
     if (look && look->value > best->value) return look;
   }
   return best;

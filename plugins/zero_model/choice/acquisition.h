@@ -70,6 +70,9 @@ class Acquisition {
   // After next(): a point in a stage without trials, if that stage may be the best.
   std::optional<Proposal> explore_new_stage();
 
+  // After next(): a point in a stage that trials have seen at one end of its numeric values.
+  std::optional<Proposal> explore_far_values();
+
   // After next(): a trial that all models call impossible, in a low stage, because model states may be smaller than any
   // formula says (weights of 4 bits). The first trial has the smallest micro batch, in the stage below the lowest
   // completed one. Later trials are larger, until one fails. nullopt: the stage has other trials, a trial runs in the
@@ -140,6 +143,7 @@ class Acquisition {
   std::vector<int64_t> looks_of(const Arm& arm) const;
   std::vector<const Arm*> arms_to_look_at(const Coverage& seen);
   std::string why(const Doubt& doubt, const Point& point) const;
+  const Arm* far_arm(const config::StageSpace& stage, const Arm& from);
   std::optional<Proposal> safest(uint64_t draw);
 
   ModelSpace& space_;
@@ -156,6 +160,7 @@ class Acquisition {
   std::unique_ptr<JointSamples> samples_;
   size_t sampled_ = 0;              // the surrogate's fit that they are drawn from
   std::set<int> explored_;          // stages that explore_new_stage() proposed
+  std::set<int> far_;               // stages that explore_far_values() has considered
   std::map<int, int> guesses_;      // best guesses of each stage that explore_before_end() proposed
   int denied_ = -1;                 // the last stage that explore_denied_stage() proposed; -1: none
 };

@@ -373,6 +373,61 @@ std::map<int, Acquisition::StageTrials> Acquisition::stage_trials() const {
   return stages;
 }
 
+// The arm of a stage whose numeric values all lie at least a third of their range from those of the stage's trials, and
+// no farther than that needs. nullptr: there is none, or the stage has one such value only, which neighbours() changes.
+const Arm* Acquisition::far_arm(const config::StageSpace& stage, const Arm& from) {
+  constexpr double kFar = 1.0 / 3;
+  Configuration to{stage.stage, from.choice};
+  int changed = 0;
+  for (size_t axis = 0; axis < stage.axes.size(); ++axis) {
+    const auto named = [&](const ModelAxis& other) { return other.key == stage.axes[axis].key; };
+    const auto model = std::find_if(space_.axes().begin(), space_.axes().end(), named);
+    if (model == space_.axes().end() || !model->numeric) continue;
+    const size_t i = static_cast<size_t>(model - space_.axes().begin());
+    double least = std::numeric_limits<double>::infinity();
+    Configuration other{stage.stage, from.choice};
+    for (size_t value = 0; value < stage.axes[axis].values.size(); ++value) {
+      other.choice[axis] = value;
+      const double at = space_.arm(other)->coordinates[i];
+      double nearest = std::numeric_limits<double>::infinity();
+      for (const auto& [point, known] : surrogate_.points()) {
+        if (point.arm->stage == stage.stage) nearest = std::min(nearest, std::abs(at - point.arm->coordinates[i]));
+      }
+      if (nearest < kFar || nearest >= least) continue;
+      least = nearest;
+      to.choice[axis] = value;
+    }
+    if (std::isinf(least)) return nullptr;
+    ++changed;
+  }
+  return changed > 1 ? space_.arm(to) : nullptr;
+}
+
+// A stage that was seen with some values only may be far better with others, all of them together: no change of one
+// value shows that. So it is looked at once where every number is another one.
+std::optional<Proposal> Acquisition::explore_far_values() {
+  if (!incumbent_ || !anchor_.arm->in_space) return std::nullopt;
+  const search::MicroBatches& batches = space_.micro_batches();
+  const int64_t hint = batches.rank_at_or_below(static_cast<double>(anchor_.micro_batch));
+  const Coverage seen = coverage();
+  for (const config::StageSpace& stage : space_.tuning_space().stages) {
+    const auto own = seen.best.find(stage.stage);
+    if (own == seen.best.end() || !far_.insert(stage.stage).second) continue;
+    const Arm* arm = far_arm(stage, *own->second.first);
+    const int64_t top = arm == nullptr ? -1 : top_rank(*arm, hint, risk_.usual);
+    if (top < 0) continue;
+    const Point point{arm, batches.at(smaller_is_better() ? std::min(top, std::max<int64_t>(0, hint)) : top)};
+    if (2 * point.micro_batch < anchor_.micro_batch) continue;
+    if (is_excluded(point) || surrogate_.probability_of_running(point) < 0.5) continue;
+    Proposal look;
+    look.point = point;
+    look.fit_probability = surrogate_.probability_of_fitting(point);
+    look.exploration = fmt::format("stage {} was measured with other values only", stage.stage);
+    return look;
+  }
+  return std::nullopt;
+}
+
 // Lower stages need even more memory, so one failed trial settles all of them. If the trial fits, the models are wrong
 // in this stage, and larger trials follow until one fails. Only stages that the models denied get larger trials.
 std::optional<Proposal> Acquisition::explore_denied_stage() {

@@ -86,6 +86,34 @@ TEST(Explore, AStageThatOnlyRanOutOfMemoryIsTriedAtHalfOfThat) {
   EXPECT_LE(largest, 12);
 }
 
+// The look after trials of stage 1 with these places of the buckets' three values.
+std::optional<std::vector<size_t>> far_look(const std::vector<std::vector<size_t>>& tried, bool again = false) {
+  const Surface surface;
+  config::Space of_two = small_space({1});
+  of_two.stages[0].axes.push_back({"zero_optimization.allgather_bucket_size", of_two.stages[0].axes[0].values});
+  const Study study = make_study(surface, of_two);
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  zero_model::Acquisition acquisition(space, surrogate, study.seed);
+  TrialId id = 0;
+  for (const std::vector<size_t>& choice : tried) {
+    surrogate.learn({id++, {space.arm(zero_model::Configuration{1, choice}), 8}, Outcome::completed, 100.0, {}});
+  }
+  surrogate.update();
+  acquisition.next({}, zero_model::Risk(), id);
+  if (again) acquisition.explore_far_values();
+  const auto look = acquisition.explore_far_values();
+  return look ? std::optional(look->point.arm->choice) : std::nullopt;
+}
+
+TEST(Explore, AStageIsLookedAtOnceWhereAllItsNumbersAreOthers) {
+  using Choice = std::vector<size_t>;
+  EXPECT_EQ(far_look({{0, 2}}), (Choice{1, 1})) << "no farther than that needs";
+  EXPECT_EQ(far_look({{0, 0}, {2, 0}}), (Choice{1, 1}));
+  EXPECT_FALSE(far_look({{0, 0}}, /*again=*/true));
+  EXPECT_FALSE(far_look({{0, 0}, {1, 0}, {2, 0}})) << "the first one has been everywhere";
+}
+
 // The looks before an end, after trials of one value of stage 1; each is answered with half of the best throughput.
 struct LookBeforeEnd {
   std::string why;
