@@ -22,7 +22,7 @@ using zero_model::Proposal;
 constexpr double kLittle = 0.003;
 // After this many trials, each stage that may be the best should have been tried.
 constexpr size_t kFirstFew = 7;
-// A study this long can spare a trial, after a quarter of it or before its end, for a stage that all models call slower.
+// A study this long can spare a trial for a stage that all models call slower.
 constexpr int64_t kLongStudy = 24;
 
 // Earlier trials that count against the limit: those of the profile and of an earlier searcher. A trial may be in both
@@ -173,19 +173,18 @@ std::optional<Proposal> Guided::propose() {
   if (best && surrogate_->ended() >= kFirstFew) {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
   }
+  if (!surrogate_->any_measured()) return best;
   const int64_t most = study_.limits.max_trials;
-  const bool late = left_over_ || 4 * static_cast<int64_t>(surrogate_->ended()) >= most;
-  if (surrogate_->any_measured() && most >= kLongStudy && late) {
+  const bool is_long = most >= kLongStudy;
+  if (is_long && (left_over_ || 4 * static_cast<int64_t>(surrogate_->ended()) >= most)) {
     if (std::optional<Proposal> look = acquisition_->explore_denied_stage()) return look;
   }
-  if (best && surrogate_->any_measured() && best->gain < kLittle) {
-    std::optional<Proposal> look;
-    if (most >= kLongStudy) look = acquisition_->explore_far_values();
-    if (look) return look;
-    look = acquisition_->explore();
-    if (look && look->value > best->value) return look;
+  if (!best || best->gain >= kLittle) return best;
+  if (is_long) {
+    if (std::optional<Proposal> look = acquisition_->explore_far_values()) return look;
   }
-  return best;
+  const std::optional<Proposal> look = acquisition_->explore();
+  return look && look->value > best->value ? look : best;
 }
 
 // Trials that would be left over cost nothing, so they may take any risk.

@@ -5,7 +5,7 @@
 // Search: coordinate ascent over arms by expected improvement (Jones, Schonlau and Welch 1998) times the probability of
 //   fitting, from the best of each stage. It scores each arm at its ceiling and at a few micro batches below it. The
 //   best arms are sampled, the best of these at many micro batches.
-// Files: acquisition.cc searches, choose.cc chooses, explore.cc explores, sensitivity.cc reports the effect of each axis.
+// Files: acquisition.cc searches, choose.cc chooses, explore.cc explores, sensitivity.cc reports each axis's effect.
 // Units: gains are in the objective, the logarithm of the metric. Threading: one thread. Errors: none.
 // Determinism: random numbers follow from the seed and from the number of trials so far.
 // Ownership: refers to the space and to the surrogate, which must live longer.
@@ -122,7 +122,7 @@ class Acquisition {
   static constexpr int64_t kTile = 8, kLeastMultiple = 16;
   // The largest multiple of kTile at or below `micro_batch`; nullopt: it is too small, or the space does not allow it.
   std::optional<int64_t> multiple_below(int64_t micro_batch) const;
-  bool knows_multiple(double least) const;  // a multiple from `least` on was measured or runs
+  bool knows_multiple(double least) const;     // a multiple from `least` on was measured or runs
   bool is_excluded(const Point& point) const;  // tried, running, or above the bound of the train batch
   struct Coverage;
   // Deviations that the models do not include, because nothing was measured nearby.
@@ -158,11 +158,11 @@ class Acquisition {
   std::map<const Arm*, Visit> visits_;
   std::unordered_map<const Arm*, std::vector<const Arm*>> neighbours_;  // filled on first use
   std::unique_ptr<JointSamples> samples_;
-  size_t sampled_ = 0;              // the surrogate's fit that they are drawn from
-  std::set<int> explored_;          // stages that explore_new_stage() proposed
-  std::set<int> far_;               // stages that explore_far_values() has considered
-  std::map<int, int> guesses_;      // best guesses of each stage that explore_before_end() proposed
-  int denied_ = -1;                 // the last stage that explore_denied_stage() proposed; -1: none
+  size_t sampled_ = 0;          // the surrogate's fit that they are drawn from
+  std::set<int> explored_;      // stages that explore_new_stage() proposed
+  std::set<int> far_;           // stages that explore_far_values() has considered
+  std::map<int, int> guesses_;  // best guesses of each stage that explore_before_end() proposed
+  int denied_ = -1;             // the last stage that explore_denied_stage() proposed; -1: none
 };
 
 }  // namespace dsat::zero_model

@@ -148,9 +148,8 @@ std::optional<Proposal> Acquisition::choose(uint64_t draw) {
   if (!known) sample(draw);
   const JointSamples& joint = *samples_;
   const Eigen::ArrayXd bar = joint.best_of(others);
-  anchor_ = *std::max_element(others.begin(), others.end(), [&](const Point& a, const Point& b) {
-    return joint.mean(a) < joint.mean(b);
-  });
+  anchor_ = *std::max_element(others.begin(), others.end(),
+                              [&](const Point& a, const Point& b) { return joint.mean(a) < joint.mean(b); });
   std::optional<Proposal> best;
   for (const Point& point : joint.points()) {
     if (is_excluded(point) || !point.arm->in_space) continue;

@@ -122,7 +122,7 @@ class Surrogate {
   std::vector<Point> leaders_;
   size_t ended_ = 0;
   size_t fitted_ = 0;
-  size_t tuned_ = 0;   // the same at the last choice of the residuals' scales
+  size_t tuned_ = 0;  // the same at the last choice of the residuals' scales
 };
 
 }  // namespace dsat::zero_model
