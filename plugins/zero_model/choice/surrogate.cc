@@ -95,7 +95,7 @@ void Surrogate::learn(EndedTrial ended) {
     point.out_of_memory = true;
   }
   if (completed && ended.metric) {
-    measurements_.push_back({ended.point, *ended.metric});
+    measurements_.push_back({ended.point, *ended.metric, static_cast<double>(ended.trial)});
     point.first = std::min(point.first, ended.trial);
     const double objective = speed_.objective_of(*ended.metric);
     if (point.count > 0) {

@@ -19,6 +19,7 @@ namespace dsat::zero_model {
 struct SpeedObservation {
   Point point;
   double metric = 1;  // of the study; positive
+  double order = 0;   // larger: measured later
 };
 
 class SpeedModel {

@@ -1,5 +1,5 @@
 // Gauss-Newton finds the most probable constants, a grid search by evidence the scales of residual and noise, and a
-// Cholesky factor of the whole covariance answers predictions. Joint draws take the constants first, then the residual.
+// Cholesky factor of the whole covariance answers predictions. Joint draws are in time_draws.cc.
 #include "zero_model/speed/time_model.h"
 
 #include <algorithm>
@@ -32,6 +32,14 @@ double usual_size(const Eigen::VectorXd& numbers) {
   return kOfMedian * sizes[sizes.size() / 2];
 }
 
+// Of the common scale, of each part's distance from it, and of the noise.
+double log_prior(const Eigen::VectorXd& scales, double noise) {
+  const double common = scales.array().log().mean();
+  const double own = (scales.array().log() - common).square().sum();
+  return -0.5 * (square(common / kScaleWidth) + own / square(kPartWidth) +
+                 square(std::log(noise / kTypicalNoise) / kNoiseWidth));
+}
+
 }  // namespace
 
 TimeModel::TimeModel(const ModelSpace& space, StepPhase phase, Amplitudes amplitudes)
@@ -42,9 +50,11 @@ void TimeModel::fit(const std::vector<TimeObservation>& observations, bool tune)
   loads_.clear();
   measured_ = static_cast<Eigen::Index>(observations.size());
   log_times_.resize(measured_);
+  orders_.resize(measured_);
   widened_ = Eigen::VectorXd::Ones(measured_);
   for (const TimeObservation& observation : observations) {
     log_times_[static_cast<Eigen::Index>(sites_.size())] = std::log(observation.time_us);
+    orders_[static_cast<Eigen::Index>(sites_.size())] = observation.order;
     sites_.push_back(site_of(observation.point));
     loads_.push_back(load_of(space_, observation.point));
   }
@@ -53,9 +63,12 @@ void TimeModel::fit(const std::vector<TimeObservation>& observations, bool tune)
   for (Load& load : loads_) load.reference = reference_;
   fill(residual_, sites_, 0);
   restart_constants(wave_);
-  if (tune || scales_.size() == 0 || wave_is_divided()) {
+  tune |= scales_.size() == 0 || wave_is_divided();
+  set_trend(tune ? Trend{} : trend_);
+  if (tune) {
     choose_wave();
     gauss_newton(6);
+    choose_trend();
     choose_scales();
     gauss_newton(3);
   } else {
@@ -96,12 +109,21 @@ bool TimeModel::wave_is_divided() const {
 double TimeModel::evidence_of(const WaveRange& range) {
   restart(range);
   gauss_newton(6);
-  double best = -std::numeric_limits<double>::infinity();
+  return choose_common() + range.log_prior;
+}
+
+// Chooses one scale of all parts and the noise. Returns the evidence.
+double TimeModel::choose_common() {
+  double best = -std::numeric_limits<double>::infinity(), best_scale = 1;
   for (const double scale : kScales) {
     scales_.setConstant(scale);
-    for (const double noise : kNoises) best = std::max(best, evidence(scales_, noise));
+    for (const double noise : kNoises) {
+      const double now = evidence(scales_, noise);
+      if (now > best) best = now, best_scale = scale, noise_ = noise;
+    }
   }
-  return best + range.log_prior;
+  scales_.setConstant(best_scale);
+  return best;
 }
 
 // The ranges that explain the times best at the usual scales and noise. Weighing all ranges in full would take most of
@@ -179,6 +201,7 @@ Eigen::MatrixXd TimeModel::covariance(const Eigen::VectorXd& scales, double nois
   const Eigen::MatrixXd scaled = gradients_ * prior_.deviation.asDiagonal();
   Eigen::MatrixXd k = scaled * scaled.transpose();
   for (size_t p = 0; p < residual_.size(); ++p) k += square(scales[static_cast<Eigen::Index>(p)]) * residual_[p];
+  k.topLeftCorner(measured_, measured_) += trend_covariance_;
   k.diagonal().head(measured_) += square(noise) * widened_;
   k.diagonal().tail(k.rows() - measured_).array() += square(noise);
   return k;
@@ -218,18 +241,16 @@ void TimeModel::gauss_newton(int iterations) {
   linearise();
 }
 
-double TimeModel::evidence(const Eigen::VectorXd& scales, double noise) const {
-  const Eigen::LLT<Eigen::MatrixXd> llt(covariance(scales, noise));
+double TimeModel::log_likelihood(const Eigen::MatrixXd& covariance) const {
+  const Eigen::LLT<Eigen::MatrixXd> llt(covariance);
   if (llt.info() != Eigen::Success) return -std::numeric_limits<double>::infinity();
   const Eigen::VectorXd gap = departure();
   const double fit = gap.dot(llt.solve(gap));
-  const double volume = 2 * llt.matrixLLT().diagonal().array().log().sum();
-  // The prior is on the common scale and on each part's distance from it.
-  const double common = scales.array().log().mean();
-  const double own = (scales.array().log() - common).square().sum();
-  const double prior =
-      square(common / kScaleWidth) + own / square(kPartWidth) + square(std::log(noise / kTypicalNoise) / kNoiseWidth);
-  return -0.5 * (fit + volume + prior);
+  return -0.5 * (fit + 2 * llt.matrixLLT().diagonal().array().log().sum());
+}
+
+double TimeModel::evidence(const Eigen::VectorXd& scales, double noise) const {
+  return log_likelihood(covariance(scales, noise)) + log_prior(scales, noise);
 }
 
 // Chooses one scale for all parts and the noise, then each part's own scale. From a large start unneeded parts shrink,
@@ -275,6 +296,47 @@ double TimeModel::choose_parts(double best) {
     if (!changed) break;
   }
   return best;
+}
+
+void TimeModel::set_trend(const Trend& trend) {
+  trend_ = trend;
+  trend_covariance_ = covariance_of(trend, orders_);
+}
+
+// By evidence, each with the common scale and the noise that suit it best. A few stragglers may look like a trend, so
+// the best one has to explain the times better than a steady machine with stragglers does.
+void TimeModel::choose_trend() {
+  const std::vector<Trend> trends = possible_trends(orders_);
+  std::vector<Eigen::MatrixXd> covariances;
+  for (const Trend& trend : trends) covariances.push_back(covariance_of(trend, orders_));
+  double best = -std::numeric_limits<double>::infinity();
+  size_t likeliest = 0;
+  for (const double scale : kScales) {
+    const Eigen::VectorXd scales = Eigen::VectorXd::Constant(scales_.size(), scale);
+    for (const double noise : kNoises) {
+      const Eigen::MatrixXd steady = covariance(scales, noise);
+      for (size_t i = 0; i < trends.size(); ++i) {
+        const double now = log_likelihood(steady + covariances[i]) + log_prior(scales, noise) + trends[i].log_prior;
+        if (now > best) best = now, likeliest = i;
+      }
+    }
+  }
+  if (trends[likeliest].kind == Trend::Kind::none) return;
+  const bool is_steady = evidence_with_stragglers({}) >= evidence_with_stragglers(trends[likeliest]);
+  set_trend(is_steady ? Trend{} : trends[likeliest]);
+  widened_.setOnes();
+  restart(wave_);
+  gauss_newton(6);
+}
+
+double TimeModel::evidence_with_stragglers(const Trend& trend) {
+  set_trend(trend);
+  widened_.setOnes();
+  restart(wave_);
+  gauss_newton(6);
+  choose_common();
+  widen_outliers();
+  return choose_common() + trend.log_prior;
 }
 
 // A measurement whose standardised leave-one-out residual is large gets a larger noise. The inverse gives these
@@ -407,77 +469,16 @@ Eigen::MatrixXd TimeModel::log_times_at_sites(const Eigen::MatrixXd& theta) cons
   return values;
 }
 
-// The covariance of residual and noise at the measured sites.
-Eigen::MatrixXd TimeModel::rest() const {
-  Eigen::MatrixXd k = weighed(residual_).topLeftCorner(measured_, measured_);
+// What trials of one configuration would differ by: the trend, and the noise.
+Eigen::MatrixXd TimeModel::noise_covariance() const {
+  Eigen::MatrixXd k = trend_covariance_;
   k.diagonal() += square(noise_) * widened_;
   return k;
 }
 
-// With few trials theta is far from normal, so draws from the prior are kept in proportion to their likelihood
-// (sampling, importance resampling: Rubin 1988). Empty: too few draws are likely.
-Eigen::MatrixXd TimeModel::resampled_theta(Eigen::Index draws, Random& random) const {
-  constexpr Eigen::Index kFew = 6, kPool = 16;
-  if (measured_ > kFew) return {};
-  Eigen::MatrixXd pool = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), kPool * draws, random);
-  pool.colwise() += prior_.mean;
-  const Eigen::LLT<Eigen::MatrixXd> llt(rest());
-  const Eigen::MatrixXd gaps = (-log_times_at_sites(pool)).colwise() + log_times_;
-  const Eigen::ArrayXd misfit = llt.matrixL().solve(gaps).colwise().squaredNorm();
-  const Eigen::ArrayXd weights = (-0.5 * (misfit - misfit.minCoeff())).exp();
-  const double total = weights.sum(), effective = square(total) / weights.square().sum();
-  if (effective < 0.25 * static_cast<double>(draws)) return {};
-  Eigen::MatrixXd theta(theta_.size(), draws);
-  double so_far = 0;
-  Eigen::Index next = 0;
-  for (Eigen::Index i = 0; i < pool.cols(); ++i) {
-    so_far += weights[i] / total * static_cast<double>(draws);
-    for (; next < draws && static_cast<double>(next) + 0.5 < so_far; ++next) theta.col(next) = pool.col(i);
-  }
-  for (; next < draws; ++next) theta.col(next) = pool.col(pool.cols() - 1);
-  // The draws are shuffled, because they are paired with those of other models.
-  for (Eigen::Index i = draws - 1; i > 0; --i) {
-    theta.col(i).swap(theta.col(static_cast<Eigen::Index>(random.uniform_below(static_cast<uint64_t>(i) + 1))));
-  }
-  return theta;
-}
-
-// A draw from the prior, moved by its distance from the measurements (Matheron's rule: Journel and Huijbregts, 1978).
-Eigen::MatrixXd TimeModel::linear_theta(Eigen::Index draws, Random& random) const {
-  const Eigen::MatrixXd gradients = gradients_.topRows(measured_);
-  Eigen::MatrixXd theta = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), draws, random);
-  const Eigen::LLT<Eigen::MatrixXd> llt(rest());
-  Eigen::MatrixXd lacking = -gradients * theta - llt.matrixL() * normal_numbers(measured_, draws, random);
-  lacking.colwise() += departure();
-  factor_.triangularView<Eigen::Lower>().solveInPlace(lacking);
-  factor_.transpose().triangularView<Eigen::Upper>().solveInPlace(lacking);
-  theta += prior_.deviation.array().square().matrix().asDiagonal() * gradients.transpose() * lacking;
-  theta.colwise() += prior_.mean;
-  return theta;
-}
-
-// Draws the constants, then the residual that leads from their step times to the measurements.
-Eigen::MatrixXd TimeModel::draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const {
-  const Eigen::Index count = static_cast<Eigen::Index>(points.size()), n = measured_;
-  Eigen::MatrixXd theta = resampled_theta(draws, random);
-  if (theta.size() == 0) theta = linear_theta(draws, random);
-  const Eigen::MatrixXd covariance = weighed(cross(points));
-  JointNormal residual{Eigen::VectorXd::Zero(n + count), Eigen::MatrixXd(n + count, n + count)};
-  residual.covariance << weighed(residual_), covariance, covariance.transpose(), own_covariance(points);
-  const Eigen::MatrixXd drawn = zero_model::draw(residual, draws, random);
-  Eigen::MatrixXd lacking = -log_times_at_sites(theta) - drawn.topRows(n);
-  lacking -= (noise_ * widened_.cwiseSqrt()).asDiagonal() * normal_numbers(n, draws, random);
-  lacking.colwise() += log_times_;
-  Eigen::MatrixXd log_times = drawn.bottomRows(count) + covariance.transpose() * rest().llt().solve(lacking);
-  std::vector<Load> loads;
-  for (const Point& point : points) loads.push_back(load_at(point));
-  for (Eigen::Index d = 0; d < draws; ++d) {
-    const Eigen::VectorXd constants = theta.col(d).array().exp();
-    for (Eigen::Index i = 0; i < count; ++i) {
-      log_times(i, d) += log_time(phase_, loads[static_cast<size_t>(i)], constants);
-    }
-  }
-  return log_times;
+// The covariance of residual, trend and noise at the measured sites.
+Eigen::MatrixXd TimeModel::rest() const {
+  return weighed(residual_).topLeftCorner(measured_, measured_) + noise_covariance();
 }
 
 }  // namespace dsat::zero_model

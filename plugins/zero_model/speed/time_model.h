@@ -1,11 +1,13 @@
 // A learned model of a micro step's time: the step time model with fitted constants, plus a residual that overrules it.
 //
-// Formula: log time = log step_time(point; theta) + residual(point) + noise, theta being the constants of step_time.h.
+// Formula: log time = log step_time(point; theta) + residual(point) + trend(order) + noise, theta being the constants
+// of step_time.h.
 //   The first term is linearised about the most probable theta (Gauss-Newton). The whole is then a Gaussian process
 //   with covariance J S J' + residual kernel (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006,
 //   section 2.7). The evidence chooses the scales of residual and noise from a small grid. A measurement that nothing
 //   explains (a straggler) gets a larger noise of its own. The evidence also chooses whether compute goes in waves, and
-//   of what size (waves.h).
+//   of what size (waves.h), and whether the machine's speed changed while the trials ran (trend.h). Predictions are of
+//   the machine as it was at the last of them.
 // Units: microseconds; predictions are of the logarithm of the time. Shapes: points x draws, sites x points.
 // Threading: one thread. Ownership: refers to the space and to its arms, which must live longer.
 // Cost: O(n^3) to fit, O(n^2) a prediction, for n measurements. Errors: none.
@@ -19,6 +21,7 @@
 #include "cost/posterior/joint_normal.h"
 #include "cost/posterior/kernel.h"
 #include "zero_model/speed/step_time.h"
+#include "zero_model/speed/trend.h"
 #include "zero_model/speed/waves.h"
 
 namespace dsat::zero_model {
@@ -36,6 +39,7 @@ inline double mean_change_deviation(const Prediction& prediction, double noise_v
 struct TimeObservation {
   Point point;
   double time_us = 1;
+  double order = 0;  // larger: measured later
 };
 
 class TimeModel {
@@ -55,6 +59,7 @@ class TimeModel {
   double noise_variance() const { return noise_ * noise_; }
   // How far a measured time lies from what the other measurements foretell of it: the square of a usual distance.
   double left_out_variance() const { return left_out_ * left_out_; }
+  const Trend& trend() const { return trend_; }
   double wave() const { return wave_.wave; }  // samples; 0: compute does not go in waves
 
  private:
@@ -73,14 +78,20 @@ class TimeModel {
   double misfit(const Eigen::VectorXd& theta, const Eigen::LLT<Eigen::MatrixXd>& rest) const;
   void choose_scales();
   double choose_parts(double best);
+  double choose_common();
+  void choose_trend();
+  double evidence_with_stragglers(const Trend& trend);
+  void set_trend(const Trend& trend);
   void widen_outliers();
   Eigen::MatrixXd covariance(const Eigen::VectorXd& scales, double noise) const;
   double evidence(const Eigen::VectorXd& scales, double noise) const;
+  double log_likelihood(const Eigen::MatrixXd& covariance) const;
   void fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const;
   Eigen::VectorXd departure() const;
   Eigen::MatrixXd weighed(const Cross& parts) const;
   Load load_at(const Point& point) const;
   Eigen::MatrixXd log_times_at_sites(const Eigen::MatrixXd& theta) const;
+  Eigen::MatrixXd noise_covariance() const;
   Eigen::MatrixXd rest() const;
   Eigen::MatrixXd resampled_theta(Eigen::Index draws, Random& random) const;
   Eigen::MatrixXd linear_theta(Eigen::Index draws, Random& random) const;
@@ -95,14 +106,16 @@ class TimeModel {
   double left_out_ = 0;     // a usual leave-one-out residual; 0: too few measurements
   double noise_ = 0.01;
   WaveRange wave_;
+  Trend trend_;
   double first_us_ = 1;   // time of the first observation, which sets the scale of compute
   double reference_ = 1;  // micro batch at which the step time model's compute time is an unknown
 
   std::vector<Site> sites_;
   std::vector<Load> loads_;
   Eigen::Index measured_ = 0;  // sites that were measured; they come first, the pending ones follow
-  Eigen::VectorXd log_times_, widened_, values_, theta_, theta_posterior_, weights_;
-  Cross residual_;  // covariance of the sites, part by part
+  Eigen::VectorXd orders_, log_times_, widened_, values_, theta_, theta_posterior_, weights_;
+  Cross residual_;                    // covariance of the sites, part by part
+  Eigen::MatrixXd trend_covariance_;  // measured x measured
   Eigen::MatrixXd gradients_, factor_;
 };
 

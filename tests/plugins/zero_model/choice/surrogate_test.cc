@@ -52,6 +52,23 @@ TEST(Surrogate, TheBestOfTheLastTrialsIsTheIncumbentOfTheEnd) {
   EXPECT_EQ(surrogate.incumbent()->trial, 120u);
 }
 
+// The other half of a machine is taken from trial 11 on: what is measured then is slower than all before.
+TEST(Surrogate, TheIncumbentOfASlowerMachineMayBeALateOne) {
+  const Surface surface;
+  const Study study = make_study(surface, small_space({1}));
+  zero_model::ModelSpace space(study);
+  zero_model::Surrogate surrogate(study, space);
+  const zero_model::Arm* arm = space.arm(zero_model::Configuration{1, {0}});
+  TrialId id = 0;
+  for (const int64_t micro_batch : {1, 2, 4, 6, 8, 10, 8, 4, 10, 6, 2, 10, 12, 16, 10, 20, 14}) {
+    const double throughput = 100 * static_cast<double>(micro_batch) / static_cast<double>(micro_batch + 8);
+    surrogate.learn({id, {arm, micro_batch}, Outcome::completed, id < 11 ? throughput : throughput / 2, {}});
+    ++id;
+  }
+  surrogate.update({});
+  EXPECT_EQ(surrogate.incumbent()->point.micro_batch, 20);
+}
+
 TEST(Surrogate, ARefusalIsNoTrialAndTeachesTheClash) {
   const Surface surface;
   config::Space axes = small_space({1});

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "dsat/config/batch.h"
 #include "dsat/config/world.h"
@@ -62,6 +63,85 @@ TEST_F(PhaseOfTiles, DrawsOfAYoungStudyFollowItsTrials) {
   const Eigen::MatrixXd draws = model.draw({point(1, 0, 16), point(1, 0, 96)}, 1000, random);
   EXPECT_NEAR(draws.row(0).mean(), std::log(1000.0 * 18), 0.02);
   EXPECT_NEAR(draws.row(1).mean(), std::log(1000.0 * 98), 0.4) << "three times as far as was measured";
+}
+
+// A machine that changes while configurations of known speed are measured. Two of them compete, one measured early and
+// one late; others of the same arms are measured before, between and after them, one of them again.
+class DriftingMachine : public PhaseOfTiles {
+ protected:
+  // The early one takes 4 % longer than the late one. `slower`: the machine, by the number of the trial.
+  std::vector<zero_model::TimeObservation> trials(const std::function<double(int)>& slower) {
+    const Point often = point(1, 0, 32);
+    const std::vector<Point> points{often,           point(1, 0, 8),  early(),         point(1, 1, 48), often,
+                                    point(0, 1, 40), point(0, 0, 64), often,           point(1, 0, 64), point(1, 1, 16),
+                                    point(0, 0, 16), often,           point(2, 0, 56), late(),          often,
+                                    point(0, 1, 24), often,           point(2, 0, 40)};
+    std::vector<zero_model::TimeObservation> trials;
+    for (const Point& at : points) {
+      const int order = static_cast<int>(trials.size());
+      zero_model::TimeObservation trial = sample(at, trials.size());
+      if (at.arm == early().arm) trial.time_us *= 1.04;
+      trials.push_back({at, trial.time_us * slower(order), static_cast<double>(order)});
+    }
+    return trials;
+  }
+  Point early() { return point(0, 0, 56); }
+  Point late() { return point(2, 0, 56); }
+
+  // How much longer the early one takes than the late one, as the model sees it.
+  double early_over_late(const std::vector<zero_model::TimeObservation>& trials) {
+    model_.fit(trials, true);
+    const std::vector<zero_model::Prediction> predictions = model_.predict({early(), late()});
+    return predictions[0].mean - predictions[1].mean;
+  }
+  static std::vector<zero_model::TimeObservation> at_one_moment(std::vector<zero_model::TimeObservation> trials) {
+    for (zero_model::TimeObservation& trial : trials) trial.order = 0;
+    return trials;
+  }
+
+  TimeModel model_{space_, zero_model::StepPhase::total, zero_model::speed_amplitudes(space_.axes())};
+};
+
+TEST_F(DriftingMachine, AfterAJumpConfigurationsCompareAsBeforeIt) {
+  const auto measured = trials([](int order) { return order < 11 ? 1 : 1.2; });
+  EXPECT_NEAR(early_over_late(measured), 0.04, 0.02);
+  EXPECT_EQ(model_.trend().kind, zero_model::Trend::Kind::jump);
+  EXPECT_EQ(model_.trend().jump_at, 11);
+  EXPECT_LT(early_over_late(at_one_moment(measured)), 0) << "without their order the late one looks slower";
+}
+
+TEST_F(DriftingMachine, OnASlowRampConfigurationsCompareToo) {
+  const auto measured = trials([](int order) { return 1 + 0.3 * order / 17; });
+  EXPECT_NEAR(early_over_late(measured), 0.04, 0.025);
+  EXPECT_NE(model_.trend().kind, zero_model::Trend::Kind::none);
+  EXPECT_LT(early_over_late(at_one_moment(measured)), 0) << "without their order the late one looks slower";
+}
+
+TEST_F(DriftingMachine, PredictionsAreOfTheMachineAsItIsNow) {
+  const auto measured = trials([](int order) { return order < 11 ? 1 : 2; });
+  model_.fit(measured, true);
+  EXPECT_NEAR(model_.predict({late()}).front().mean, std::log(2 * 1000.0 * 58), 0.03);
+  model_.fit(measured, false);
+  EXPECT_NEAR(model_.predict({late()}).front().mean, std::log(2 * 1000.0 * 58), 0.03) << "the trend is kept";
+  Random random(1, 2, 3);
+  const Eigen::MatrixXd draws = model_.draw({early(), late()}, 1000, random);
+  EXPECT_NEAR(draws.row(0).mean() - draws.row(1).mean(), 0.04, 0.02);
+}
+
+TEST_F(DriftingMachine, ASteadyMachineHasNoTrend) {
+  const auto measured = trials([](int) { return 1; });
+  const double with_orders = early_over_late(measured);
+  EXPECT_EQ(model_.trend().kind, zero_model::Trend::Kind::none);
+  EXPECT_EQ(with_orders, early_over_late(at_one_moment(measured)));
+}
+
+TEST_F(DriftingMachine, OneSlowTrialIsNoTrend) {
+  for (int slow = 0; slow < 18; ++slow) {
+    const auto measured = trials([&](int order) { return order == slow ? 1.15 : 1; });
+    const double with_orders = early_over_late(measured);
+    EXPECT_EQ(model_.trend().kind, zero_model::Trend::Kind::none) << slow;
+    EXPECT_EQ(with_orders, early_over_late(at_one_moment(measured))) << slow;
+  }
 }
 
 class PipelineAxis : public ::testing::Test {
