@@ -74,8 +74,6 @@ void SpeedModel::fit(const std::vector<SpeedObservation>& observations, bool tun
   time_.fit(times, tune);
 }
 
-void SpeedModel::expect(const std::vector<Point>& pending) { time_.expect(pending); }
-
 // The objective that follows from the logarithm of a micro step's time.
 double SpeedModel::objective_at(const Point& point, double log_time) const {
   const double per_step = is_phase(metric_) ? 0 : std::log(space_.accumulation(point));

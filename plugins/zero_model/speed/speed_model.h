@@ -28,7 +28,6 @@ class SpeedModel {
 
   // Takes at least one observation; `tune` as in TimeModel.
   void fit(const std::vector<SpeedObservation>& observations, bool tune);
-  void expect(const std::vector<Point>& pending);
   std::vector<Prediction> predict(const std::vector<Point>& points) const;
   // Draws of the objective from the joint posterior: points x draws.
   Eigen::MatrixXd draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;

@@ -33,7 +33,7 @@ Eigen::MatrixXd TimeModel::resampled_theta(Eigen::Index draws, Random& random) c
 
 // A draw from the prior, moved by its distance from the measurements (Matheron's rule: Journel and Huijbregts, 1978).
 Eigen::MatrixXd TimeModel::linear_theta(Eigen::Index draws, Random& random) const {
-  const Eigen::MatrixXd gradients = gradients_.topRows(measured_);
+  const Eigen::MatrixXd gradients = gradients_;
   Eigen::MatrixXd theta = prior_.deviation.asDiagonal() * normal_numbers(theta_.size(), draws, random);
   const Eigen::LLT<Eigen::MatrixXd> llt(rest());
   Eigen::MatrixXd lacking = -gradients * theta - llt.matrixL() * normal_numbers(measured_, draws, random);

@@ -61,7 +61,7 @@ void TimeModel::fit(const std::vector<TimeObservation>& observations, bool tune)
   first_us_ = observations.front().time_us;
   reference_ = loads_.front().micro_batch;
   for (Load& load : loads_) load.reference = reference_;
-  fill(residual_, sites_, 0);
+  fill_residual();
   restart_constants(wave_);
   tune |= scales_.size() == 0 || wave_is_divided();
   set_trend(tune ? Trend{} : trend_);
@@ -166,16 +166,16 @@ void TimeModel::choose_wave() {
   restart(chosen);
 }
 
-// Fills each part's covariances between sites, in the rows and columns from `from` on.
-void TimeModel::fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const {
-  const Eigen::Index n = static_cast<Eigen::Index>(sites.size());
-  all.resize(static_cast<size_t>(kernel_.parts()));
-  for (Eigen::MatrixXd& part : all) part.conservativeResize(n, n);
+// Fills each part's covariances between the sites.
+void TimeModel::fill_residual() {
+  residual_.assign(static_cast<size_t>(kernel_.parts()), Eigen::MatrixXd(measured_, measured_));
   Eigen::VectorXd parts(kernel_.parts());
-  for (Eigen::Index i = from; i < n; ++i) {
+  for (Eigen::Index i = 0; i < measured_; ++i) {
     for (Eigen::Index j = 0; j <= i; ++j) {
-      kernel_.covariances(sites[static_cast<size_t>(i)], sites[static_cast<size_t>(j)], parts.data());
-      for (size_t p = 0; p < all.size(); ++p) all[p](i, j) = all[p](j, i) = parts[static_cast<Eigen::Index>(p)];
+      kernel_.covariances(sites_[static_cast<size_t>(i)], sites_[static_cast<size_t>(j)], parts.data());
+      for (size_t p = 0; p < residual_.size(); ++p) {
+        residual_[p](i, j) = residual_[p](j, i) = parts[static_cast<Eigen::Index>(p)];
+      }
     }
   }
 }
@@ -193,17 +193,14 @@ void TimeModel::linearise() {
 }
 
 // The measured log times less those at the prior's mean, to first order in the constants.
-Eigen::VectorXd TimeModel::departure() const {
-  return log_times_ - values_.head(measured_) - gradients_.topRows(measured_) * (prior_.mean - theta_);
-}
+Eigen::VectorXd TimeModel::departure() const { return log_times_ - values_ - gradients_ * (prior_.mean - theta_); }
 
 Eigen::MatrixXd TimeModel::covariance(const Eigen::VectorXd& scales, double noise) const {
   const Eigen::MatrixXd scaled = gradients_ * prior_.deviation.asDiagonal();
   Eigen::MatrixXd k = scaled * scaled.transpose();
   for (size_t p = 0; p < residual_.size(); ++p) k += square(scales[static_cast<Eigen::Index>(p)]) * residual_[p];
-  k.topLeftCorner(measured_, measured_) += trend_covariance_;
-  k.diagonal().head(measured_) += square(noise) * widened_;
-  k.diagonal().tail(k.rows() - measured_).array() += square(noise);
+  k += trend_covariance_;
+  k.diagonal() += square(noise) * widened_;
   return k;
 }
 
@@ -371,19 +368,6 @@ void TimeModel::solve() {
   theta_posterior_ = prior_.mean + variance.cwiseProduct(gradients_.transpose() * weights_);
 }
 
-void TimeModel::expect(const std::vector<Point>& pending) {
-  const size_t first = static_cast<size_t>(measured_);
-  sites_.resize(first);
-  loads_.resize(first);
-  for (const Point& point : pending) {
-    sites_.push_back(site_of(point));
-    loads_.push_back(load_at(point));
-  }
-  fill(residual_, sites_, measured_);
-  linearise();
-  factorise();
-}
-
 TimeModel::Cross TimeModel::cross(const std::vector<Point>& points) const {
   const Eigen::Index count = static_cast<Eigen::Index>(points.size());
   const Eigen::Index n = static_cast<Eigen::Index>(sites_.size());
@@ -439,7 +423,7 @@ std::vector<Prediction> TimeModel::predict(const std::vector<Point>& points) con
     gradients.row(c) = log_time_gradient(phase_, load, constants, values[c]);
   }
   Eigen::VectorXd means = values + gradients * (theta_posterior_ - theta_);
-  means += covariance.topRows(measured_).transpose() * weights_;
+  means += covariance.transpose() * weights_;
   const Eigen::MatrixXd scaled = gradients * prior_.deviation.asDiagonal();
   covariance += (gradients_ * prior_.deviation.asDiagonal()) * scaled.transpose();
   factor_.triangularView<Eigen::Lower>().solveInPlace(covariance);
@@ -477,8 +461,6 @@ Eigen::MatrixXd TimeModel::noise_covariance() const {
 }
 
 // The covariance of residual, trend and noise at the measured sites.
-Eigen::MatrixXd TimeModel::rest() const {
-  return weighed(residual_).topLeftCorner(measured_, measured_) + noise_covariance();
-}
+Eigen::MatrixXd TimeModel::rest() const { return weighed(residual_) + noise_covariance(); }
 
 }  // namespace dsat::zero_model

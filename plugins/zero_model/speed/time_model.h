@@ -49,13 +49,11 @@ class TimeModel {
   // Takes at least one observation. `tune`: choose the wave, the scales and the noise anew, which is most of the work;
   // the first fit always does, and one with a measurement that tells more of the wave.
   void fit(const std::vector<TimeObservation>& observations, bool tune);
-  // Counts points that will be measured soon: they narrow predictions and do not move them.
-  void expect(const std::vector<Point>& pending);
 
   std::vector<Prediction> predict(const std::vector<Point>& points) const;
-  // Draws of log times from the joint posterior: points x draws. Nothing may be pending.
+  // Draws of log times from the joint posterior: points x draws.
   Eigen::MatrixXd draw(const std::vector<Point>& points, Eigen::Index draws, Random& random) const;
-  size_t sites() const { return sites_.size(); }  // of the last fit, pending ones included
+  size_t sites() const { return sites_.size(); }  // of the last fit
   double noise_variance() const { return noise_ * noise_; }
   // How far a measured time lies from what the other measurements foretell of it: the square of a usual distance.
   double left_out_variance() const { return left_out_ * left_out_; }
@@ -86,7 +84,7 @@ class TimeModel {
   Eigen::MatrixXd covariance(const Eigen::VectorXd& scales, double noise) const;
   double evidence(const Eigen::VectorXd& scales, double noise) const;
   double log_likelihood(const Eigen::MatrixXd& covariance) const;
-  void fill(Cross& all, const std::vector<Site>& sites, Eigen::Index from) const;
+  void fill_residual();
   Eigen::VectorXd departure() const;
   Eigen::MatrixXd weighed(const Cross& parts) const;
   Load load_at(const Point& point) const;
@@ -112,7 +110,7 @@ class TimeModel {
 
   std::vector<Site> sites_;
   std::vector<Load> loads_;
-  Eigen::Index measured_ = 0;  // sites that were measured; they come first, the pending ones follow
+  Eigen::Index measured_ = 0;  // number of sites
   Eigen::VectorXd orders_, log_times_, widened_, values_, theta_, theta_posterior_, weights_;
   Cross residual_;                    // covariance of the sites, part by part
   Eigen::MatrixXd trend_covariance_;  // measured x measured

@@ -65,7 +65,7 @@ TEST(Surrogate, TheIncumbentOfASlowerMachineMayBeALateOne) {
     surrogate.learn({id, {arm, micro_batch}, Outcome::completed, id < 11 ? throughput : throughput / 2, {}});
     ++id;
   }
-  surrogate.update({});
+  surrogate.update();
   EXPECT_EQ(surrogate.incumbent()->point.micro_batch, 20);
 }
 
