@@ -7,7 +7,7 @@
 namespace dsat::zero_model {
 
 std::vector<Trend> possible_trends(const Eigen::VectorXd& orders) {
-  constexpr double kLogPrior = -3;         // most machines are steady
+  constexpr double kLogPrior = -5;         // most machines are steady
   constexpr double kJump = 0.3;            // a usual one
   constexpr Eigen::Index kLeast = 3;       // measurements before a jump and after it: fewer may be outliers
   constexpr Eigen::Index kMostJumps = 48;  // in a long study every second or third place will do
