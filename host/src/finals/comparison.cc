@@ -65,9 +65,10 @@ void BestAgainstOwn::next() {
 }
 
 // These measurements chose neither of the two, so they compare fairly. If they favour the user's own, a change is not
-// worth making.
+// worth making. Where the budget leaves the own no new measurement, it may be that the machine was faster before.
 bool BestAgainstOwn::is_own_better() const {
-  return own_may_win_ && !own_.fails && !best_.values.empty() && mean_of(best_.values) < mean_of(own_values());
+  const bool is_fair = !best_.values.empty() && (!own_.values.empty() || is_narrow());
+  return own_may_win_ && !own_.fails && is_fair && mean_of(best_.values) < mean_of(own_values());
 }
 
 }  // namespace dsat::host
