@@ -3,6 +3,7 @@
 // over stages and axes if the speed is unknown.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "cost/posterior/normal.h"
 #include "zero_model/choice/acquisition.h"
@@ -138,14 +139,16 @@ void Acquisition::sample(uint64_t draw) {
   sampled_ = surrogate_.fitted();
 }
 
-// One set of samples serves until the models are fitted again, since pending trials are among its points.
+// One set of samples serves until the models are fitted again, if pending trials are among its points. A long study,
+// which fits seldom, leaves out those that are not.
 std::optional<Proposal> Acquisition::choose(uint64_t draw) {
-  std::vector<Point> others = pending_;
+  const auto is_sampled = [this](const Point& point) { return samples_->contains(point); };
+  const bool serves = samples_ != nullptr && sampled_ == surrogate_.fitted() && is_sampled(incumbent_->point) &&
+                      (!surrogate_.young() || std::all_of(pending_.begin(), pending_.end(), is_sampled));
+  if (!serves) sample(draw);
+  std::vector<Point> others;
+  std::copy_if(pending_.begin(), pending_.end(), std::back_inserter(others), is_sampled);
   others.push_back(incumbent_->point);
-  const bool known =
-      samples_ != nullptr && sampled_ == surrogate_.fitted() &&
-      std::all_of(others.begin(), others.end(), [this](const Point& p) { return samples_->contains(p); });
-  if (!known) sample(draw);
   const JointSamples& joint = *samples_;
   const Eigen::ArrayXd bar = joint.best_of(others);
   anchor_ = *std::max_element(others.begin(), others.end(),
@@ -159,6 +162,12 @@ std::optional<Proposal> Acquisition::choose(uint64_t draw) {
     proposal.gain = joint.gain(point, bar) * surrogate_.probability_of_running(point);
     proposal.value = risk_.value_of(proposal.gain, proposal.fit_probability);
     if (proposal.fit_probability >= 1 - risk_.daring && (!best || better(proposal, *best))) best = proposal;
+  }
+  // In a long study hundreds of slots use the samples up. What is left are the other arms that the search has visited.
+  if (!surrogate_.young() && (!best || best->value <= 0)) {
+    for (const auto& [arm, visit] : visits_) {
+      if (visit.any && !is_excluded(visit.best.point) && (!best || better(visit.best, *best))) best = visit.best;
+    }
   }
   if (best) {
     const Prediction prediction = surrogate_.speed().predict({best->point}).front();
