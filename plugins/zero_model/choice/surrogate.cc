@@ -196,9 +196,10 @@ double Surrogate::probability_of_fitting(const Point& point) const {
 // beyond_ceiling().
 double Surrogate::share_of_good(int good, const std::function<bool(const Arm&)>& shares) const {
   constexpr int kHopeless = 3;
+  constexpr double kByChance = 1.0 / 3;  // the probability that such a failure has another cause
   int bad = 0;
   for (const Point& failure : failures_) bad += shares(*failure.arm) && (good == 0 || !beyond_all(failure)) ? 1 : 0;
-  if (good == 0 && bad >= kHopeless) return 0;
+  if (good == 0) return bad < kHopeless ? std::pow(kByChance, bad) : 0;
   return (good + 0.5) / (good + bad + 0.5);
 }
 

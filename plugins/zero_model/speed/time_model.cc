@@ -32,7 +32,7 @@ double usual_size(const Eigen::VectorXd& numbers) {
   return kOfMedian * sizes[sizes.size() / 2];
 }
 
-// Of the common scale, of each part's distance from it, and of the noise.
+// The prior of the common scale, of each part's distance from it, and of the noise.
 double log_prior(const Eigen::VectorXd& scales, double noise) {
   const double common = scales.array().log().mean();
   const double own = (scales.array().log() - common).square().sum();
