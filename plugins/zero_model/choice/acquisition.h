@@ -46,7 +46,7 @@ void add_unique(std::vector<const Arm*>& arms, const Arm* arm);
 // Accepted probabilities of running out of memory.
 struct Risk {
   double usual = 0.05;   // for any proposal
-  double daring = 0.05;  // for a proposal that promises far more than all others; at least `usual`
+  double daring = 0.05;  // the most that a proposal may have, at a price; at least `usual`
   double price = 0;      // the additional gain required of a trial that is certain to run out of memory
 
   // The gain minus the price of the risk beyond the usual one.

@@ -16,6 +16,7 @@
 namespace dsat::zero_model {
 namespace {
 
+constexpr double kEven = 0.5;          // as likely as not
 constexpr double kCanCompete = 0.3;    // how far a stage may be below the best objective
 constexpr size_t kLongestStudy = 192;  // trials; a longer study has tried every region
 
@@ -169,6 +170,8 @@ std::optional<Proposal> Acquisition::explore() {
   const Coverage seen = coverage();
   std::vector<Point> points;
   for (const Arm* arm : arms_to_look_at(seen)) {
+    // A value that has only failed is no place to look for the effect of a size.
+    if (surrogate_.probability_of_running({arm, anchor_.micro_batch}) < kEven) continue;
     for (const int64_t micro_batch : looks_of(*arm)) {
       if (!is_excluded({arm, micro_batch})) points.push_back({arm, micro_batch});
     }
@@ -215,7 +218,7 @@ std::optional<Point> Acquisition::best_guess(const config::StageSpace& stage, co
 // The sizes at which an arm is compared before an end: the largest one that fits as likely as not, and the best
 // trial's, unless that surely does not fit.
 void Acquisition::add_ceilings(const Arm& arm, std::vector<Point>& points) const {
-  constexpr double kEven = 0.5, kHardly = 0.9;
+  constexpr double kHardly = 0.9;
   const search::MicroBatches& batches = space_.micro_batches();
   const int64_t hint = batches.rank_at_or_below(static_cast<double>(anchor_.micro_batch));
   const int64_t even = top_rank(arm, hint, kEven), best = std::min(hint, top_rank(arm, hint, kHardly));
@@ -286,7 +289,7 @@ std::optional<Proposal> Acquisition::explore_before_end() {
 // its possible ceiling decides whether it may be the best. If a smaller micro batch is always better, both use the best
 // trial's micro batch.
 std::optional<Proposal> Acquisition::explore_new_stage() {
-  constexpr double kDeviations = 2, kIfAllGoesWell = 0.7, kEven = 0.5;
+  constexpr double kDeviations = 2, kIfAllGoesWell = 0.7;
   exploration_risk_ = risk_.usual;
   const auto speed = [&](const Arm* arm, int64_t rank) {
     return surrogate_.speed().predict({{arm, space_.micro_batches().at(rank)}}).front();
@@ -312,7 +315,7 @@ std::optional<Proposal> Acquisition::explore_new_stage() {
     const Prediction prediction = speed(arm, highest);
     if (prediction.mean + kDeviations * std::sqrt(prediction.variance) < incumbent_->prediction.mean) continue;
     const Point point{arm, batches.at(top)};
-    if (is_excluded(point) || surrogate_.probability_of_running(point) < 0.5) continue;
+    if (is_excluded(point) || surrogate_.probability_of_running(point) < kEven) continue;
     explored_.insert(stage.stage);
     Proposal look;
     look.point = point;
@@ -418,7 +421,7 @@ std::optional<Proposal> Acquisition::explore_far_values() {
     if (top < 0) continue;
     const Point point{arm, batches.at(smaller_is_better() ? std::min(top, std::max<int64_t>(0, hint)) : top)};
     if (2 * point.micro_batch < anchor_.micro_batch) continue;
-    if (is_excluded(point) || surrogate_.probability_of_running(point) < 0.5) continue;
+    if (is_excluded(point) || surrogate_.probability_of_running(point) < kEven) continue;
     Proposal look;
     look.point = point;
     look.fit_probability = surrogate_.probability_of_fitting(point);

@@ -198,9 +198,20 @@ double Surrogate::share_of_good(int good, const std::function<bool(const Arm&)>&
   constexpr int kHopeless = 3;
   constexpr double kByChance = 1.0 / 3;  // the probability that such a failure has another cause
   int bad = 0;
-  for (const Point& failure : failures_) bad += shares(*failure.arm) && (good == 0 || !beyond_all(failure)) ? 1 : 0;
-  if (good == 0) return bad < kHopeless ? std::pow(kByChance, bad) : 0;
+  double blame = 0;  // each failure's is divided among its values that never ran
+  for (const Point& failure : failures_) {
+    if (!shares(*failure.arm) || (good > 0 && beyond_all(failure))) continue;
+    ++bad;
+    blame += 1.0 / std::max(1, values_that_never_ran(*failure.arm));
+  }
+  if (good == 0) return bad < kHopeless ? std::pow(kByChance, blame) : 0;
   return (good + 0.5) / (good + bad + 0.5);
+}
+
+int Surrogate::values_that_never_ran(const Arm& arm) const {
+  int count = stage_runs_.count(arm.stage) == 0 ? 1 : 0;
+  for (size_t i = 0; i < axis_runs_.size(); ++i) count += axis_runs_[i].count(arm.coordinates[i]) == 0 ? 1 : 0;
+  return count;
 }
 
 // May a stage or a value be the cause of this failure? One that no trial has run with, and that another failure shares.

@@ -96,6 +96,7 @@ class Surrogate {
 
  private:
   double probability_of_ending_well(const Point& point) const;
+  int values_that_never_ran(const Arm& arm) const;  // the stage counts, too
   double share_of_good(int good, const std::function<bool(const Arm&)>& shares) const;
   bool shares_a_suspect(const Point& failure) const;
   double beyond_ceiling(int64_t micro_batch) const;

@@ -69,8 +69,9 @@ void SpeedModel::fit(const std::vector<SpeedObservation>& observations, bool tun
   offset_ = 0;
   offset_ = log_unit_us(metric_).value_or(std::log(2e5) - std::log(time_of(observations.front())));
   std::vector<TimeObservation> times;
-  for (const SpeedObservation& observation : observations)
+  for (const SpeedObservation& observation : observations) {
     times.push_back({observation.point, time_of(observation), observation.order});
+  }
   time_.fit(times, tune);
 }
 

@@ -192,9 +192,7 @@ TEST_P(LostTrials, AreFewForEachCulprit) {
   int lost = 0, trained = 0, refused = 0;
   std::string ends;
   for (const TrialRecord& trial : seen.ended) {
-    // The baseline is the user's own, whatever has failed before.
-    const bool is_lost = trial.outcome == Outcome::failed || trial.reason == kNoMemory;
-    lost += is_lost && trial.kind != TrialKind::baseline ? 1 : 0;
+    lost += trial.outcome == Outcome::failed || trial.reason == kNoMemory ? 1 : 0;
     trained += trial.outcome == Outcome::completed ? 1 : 0;
     refused += trial.outcome == Outcome::invalid_config ? 1 : 0;
     if (trial.outcome != Outcome::completed) {

@@ -48,16 +48,16 @@ TEST(Guided, FindsTheFastStageThatTheStepTimeModelDoesNotExpect) {
     return trial.note.find("nothing was measured in this stage") != std::string::npos;
   };
   // In some studies the trials that gain most come to that stage by themselves.
-  bool looked = false;
+  int looked = 0;
   for (const uint64_t seed : {42, 41, 43, 44, 45}) {
     Study study = study_of(surface, 20);
     study.seed = seed;
     testing::Bench bench = bench_of(surface, study);
     ASSERT_TRUE(bench.run()) << bench.error();
     EXPECT_LT(regret(bench, surface, study), 0.01) << "seed " << seed;
-    looked |= std::any_of(bench.asked().begin(), bench.asked().end(), looks);
+    looked += std::any_of(bench.asked().begin(), bench.asked().end(), looks) ? 1 : 0;
   }
-  EXPECT_TRUE(looked);
+  EXPECT_GE(looked, 3);
 }
 
 TEST(Guided, FindsAnOptimumBelowTheCeiling) {
