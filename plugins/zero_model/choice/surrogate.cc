@@ -251,7 +251,7 @@ double Surrogate::beyond_ceiling(int64_t micro_batch) const {
   if (count >= kCertain) by_chance = 0;
   const double fits = static_cast<double>(largest_completed_), fails = static_cast<double>(least);
   // A search for the exact size would lose a trial at each step.
-  constexpr double kClose = 1.25;
+  constexpr double kClose = 1.1;
   const bool is_close = count > 0 && fails <= kClose * fits;
   const double way = is_close ? 1 : std::log(static_cast<double>(micro_batch) / fits) / std::log(fails / fits);
   return (1 - by_chance) * std::min(1.0, way);

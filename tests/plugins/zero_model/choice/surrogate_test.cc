@@ -159,7 +159,7 @@ TEST(Surrogate, FailuresAboveWhatRanAreACeilingAndBlameNoStage) {
   EXPECT_GT(surrogate.probability_of_running({one, 80}), 0.2);
 }
 
-TEST(Surrogate, ACeilingIsLookedForUntilItIsKnownWithinAQuarter) {
+TEST(Surrogate, ACeilingIsLookedForUntilItIsKnownWithinATenth) {
   const Surface surface;
   const Study study = make_study(surface, small_space({1}));
   zero_model::ModelSpace space(study);
