@@ -100,10 +100,7 @@ void Guided::on_trial_exited(const Exit& exit) {
     if (const auto above = exit.peak_above_bytes()) ended.peak_above_bytes = static_cast<double>(*above);
     ended.allocator_retries = static_cast<int64_t>(exit.allocator_retries());
     surrogate_->learn(ended);
-    const bool measured = ended.outcome == Outcome::completed && open.metric && *open.metric > 0;
-    if (search::is_informative(ended.outcome)) {
-      promises_.add(open.gain, measured ? std::optional(surrogate_->speed().objective_of(*open.metric)) : std::nullopt);
-    }
+    if (open.gain > 0 && search::is_informative(ended.outcome)) promises_.add(open.gain, expected_best_);
     failures_.add(ended.outcome, exit.reason());
     if (ended.outcome == Outcome::invalid_config) ++refused_;
     if (ended.outcome == Outcome::lost && open.again) surrogate_->leave(open.point);
@@ -163,13 +160,18 @@ int64_t Guided::most_open() const {
 // share of their promises that the last trials kept counts too.
 bool Guided::worth_it(const Proposal& proposal) const {
   constexpr double kTrialsAhead = 24;
-  return !proposal.exploration.empty() || kTrialsAhead * proposal.gain * promises_.kept(tolerance_) >= tolerance_;
+  const double kept = promises_.kept(Promises::kMost, expected_best_, tolerance_);
+  return !proposal.exploration.empty() || kTrialsAhead * proposal.gain * kept >= tolerance_;
 }
 
+// Where the last trials have not gained what they promised, the model is sure of small effects that are not there, and
+// unaware of large ones. Then the next promise counts for less, and a look elsewhere is worth more.
 std::optional<Proposal> Guided::propose() {
+  constexpr size_t kLately = 6;
   const std::vector<Point> running = pending();
   surrogate_->update();
   std::optional<Proposal> best = acquisition_->next(running, risk(running), asked_);
+  if (const auto& incumbent = acquisition_->incumbent()) expected_best_ = incumbent->prediction.mean;
   if (best && surrogate_->ended() >= kFirstFew) {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
   }
@@ -179,12 +181,13 @@ std::optional<Proposal> Guided::propose() {
   if (is_long && (left_over_ || 4 * static_cast<int64_t>(surrogate_->ended()) >= most)) {
     if (std::optional<Proposal> look = acquisition_->explore_denied_stage()) return look;
   }
-  if (!best || best->gain >= kLittle) return best;
+  const double kept = promises_.kept(kLately, expected_best_, tolerance_);
+  if (!best || kept * best->gain >= kLittle) return best;
   if (is_long) {
     if (std::optional<Proposal> look = acquisition_->explore_far_values()) return look;
   }
   const std::optional<Proposal> look = acquisition_->explore();
-  return look && look->value > best->value ? look : best;
+  return look && look->value > kept * best->value ? look : best;
 }
 
 // Trials that would be left over cost nothing, so they may take any risk.

@@ -60,6 +60,7 @@ class Guided final : public Searcher<Guided> {
   std::vector<OpenTrial> open_;
   search::FailureStreak failures_;
   Promises promises_;
+  double expected_best_ = 0;  // what the best is expected to reach
   uint64_t asked_ = 0;
   uint64_t refused_ = 0;     // refused trials among them, which do not count against the limit
   int64_t spent_ = 0;        // trials of the study before this search

@@ -1,31 +1,21 @@
-// Keeps a window of trials, each with the best objective up to it.
+// Keeps a window of trials, each with the best before it.
 #include "guided/promises.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace dsat {
 
-namespace {
-
-constexpr double kNothingMeasured = std::numeric_limits<double>::lowest();
-
-// A shorter study ends by its limits, or by what the model expects.
-constexpr size_t kWindow = 64;
-
-}  // namespace
-
-void Promises::add(double gain, std::optional<double> objective) {
-  const double before = ended_.empty() ? kNothingMeasured : ended_.back().best;
-  ended_.push_back({gain, std::max(before, objective.value_or(before))});
-  if (ended_.size() > kWindow + 1) ended_.pop_front();
+void Promises::add(double gain, double best) {
+  ended_.push_back({gain, best});
+  if (ended_.size() > kMost) ended_.pop_front();
 }
 
-double Promises::kept(double tolerance) const {
-  if (ended_.size() <= kWindow || ended_.back().best == kNothingMeasured) return 1;
+double Promises::kept(size_t count, double best, double tolerance) const {
+  if (ended_.size() < count) return 1;
+  const size_t first = ended_.size() - count;
   double promised = tolerance;
-  for (size_t i = 1; i < ended_.size(); ++i) promised += ended_[i].promised;
-  const double gained = tolerance + (ended_.back().best - ended_.front().best);
+  for (size_t i = first; i < ended_.size(); ++i) promised += ended_[i].promised;
+  const double gained = tolerance + std::max(0.0, best - ended_[first].best);
   return promised > 0 ? std::min(1.0, gained / promised) : 1;
 }
 

@@ -1,29 +1,32 @@
 // Expected gains of trials compared with their real gains, to correct the next expectation.
 //
-// Purpose: when little is left to find, an unsure model still expects a small gain from every trial. A long study would
-//   run trial after trial for nothing.
-// Units: gains and objectives are logarithms of the metric; more is better. Threading: plain values. Errors: none.
+// Purpose: when little is left to find where the model is sure, it still expects a small gain from every trial. Without
+//   a correction a study would run trial after trial for nothing.
+// Units: gains and the best are logarithms of the metric; more is better. Threading: plain values. Errors: none.
 #ifndef DSAT_PLUGINS_GUIDED_PROMISES_H_
 #define DSAT_PLUGINS_GUIDED_PROMISES_H_
 
+#include <cstddef>
 #include <deque>
-#include <optional>
 
 namespace dsat {
 
 class Promises {
  public:
-  // A trial has ended. `gain`: the expected gain; 0: no expectation. `objective`: the measurement; nullopt: none.
-  void add(double gain, std::optional<double> objective);
+  static constexpr size_t kMost = 64;
 
-  // The factor for an expectation, from 0 to 1: the gain of the last trials together, as a share of what was expected.
-  // A gain below `tolerance` does not matter. 1 until enough trials have ended and one was measured.
-  double kept(double tolerance) const;
+  // A trial has ended that was expected to gain `gain`, and the best was expected at `best` before it.
+  void add(double gain, double best);
+
+  // The factor for an expectation, from 0 to 1: what the last `count` trials, at most kMost, have gained together, as a
+  // share of what was expected. `best` is where the best is expected now. A gain below `tolerance` does not matter.
+  // 1 until so many trials have ended.
+  double kept(size_t count, double best, double tolerance) const;
 
  private:
   struct Ended {
     double promised = 0;
-    double best = 0;  // best objective up to this trial
+    double best = 0;
   };
   std::deque<Ended> ended_;
 };
