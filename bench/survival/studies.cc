@@ -1,6 +1,7 @@
 // bench_studies: what whole studies of the host hand back, family by family, after several budgets. It prints the
 // table of docs/bench-search.md: regret and its worst surface, studies within 1 %, trials out of memory, keys that were
-// changed, and studies that ended before their trials were spent.
+// changed, and studies that ended before their trials were spent. With --rest it runs each of these again to the end of
+// its budget.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,13 +25,34 @@ namespace po = boost::program_options;
 using dsat::split;
 using namespace dsat::bench;  // NOLINT: a program of one file
 
-constexpr double kFarOff = 3;  // %: more than an early end may lose
+constexpr double kTolerance = 0.5, kFarOff = 3;  // %: guided's default, and more than an early end may lose
 
 // All studies of a family's half with one budget.
 struct Tally {
   std::vector<double> surfaces;  // median regret of each
   int studies = 0, within_1 = 0, trials = 0, out_of_memory = 0, early = 0, early_far_off = 0;
   std::vector<int> keys;
+};
+
+// The studies that ended early, and what the rest of their trials would have gained.
+struct EarlyEnds {
+  int studies = 0, above_tolerance = 0, far_off = 0, rest_above_tolerance = 0;
+  double rest_percent = 0;  // sum
+
+  void add(double regret, double regret_of_all) {
+    ++studies;
+    above_tolerance += regret > kTolerance ? 1 : 0;
+    far_off += regret > kFarOff ? 1 : 0;
+    rest_percent += regret - regret_of_all;
+    rest_above_tolerance += regret - regret_of_all > kTolerance ? 1 : 0;
+  }
+  std::string text() const {
+    return fmt::format(
+        "{} studies ended early: {} more than {} % below the best, {} more than {} %. The rest of their trials gains "
+        "{:.2f} % on average, and more than {} % in {} of them.\n",
+        studies, above_tolerance, kTolerance, far_off, kFarOff, rest_percent / std::max(1, studies), kTolerance,
+        rest_above_tolerance);
+  }
 };
 
 po::options_description described() {
@@ -45,6 +67,7 @@ po::options_description described() {
   add("peaks", po::value<std::string>()->default_value("reported,silent"),
       "reported, silent or both: whether trials report their peak memory");
   add("searcher", po::value<std::string>()->default_value("guided"), "a plugin");
+  add("rest", "run each study of guided that ended early again to the end, and say what that gained");
   add("studies", "a line a study besides: regret, keys, trials, what was handed back");
   return options;
 }
@@ -72,7 +95,13 @@ std::vector<Judged> surfaces_of(const po::variables_map& given) {
   return chosen;
 }
 
-void add_surface(const Judged& judged, const po::variables_map& given, WholeStudySetting setting, Tally& tally) {
+double regret_without_an_early_end(const Judged& judged, WholeStudySetting setting) {
+  setting.searcher_options = {{"tolerance", 0}};
+  return regret_percent(run_whole_study(judged.surface, setting).throughput, judged.optimum);
+}
+
+void add_surface(const Judged& judged, const po::variables_map& given, WholeStudySetting setting, Tally& tally,
+                 EarlyEnds& ends) {
   std::vector<double> regrets;
   const int first = given["first-seed"].as<int>();
   for (int seed = first; seed < first + given["seeds"].as<int>(); ++seed) {
@@ -88,6 +117,7 @@ void add_surface(const Judged& judged, const po::variables_map& given, WholeStud
     tally.early += early ? 1 : 0;
     tally.early_far_off += early && regret > kFarOff ? 1 : 0;
     tally.keys.push_back(study.keys_changed);
+    if (early && given.count("rest") != 0) ends.add(regret, regret_without_an_early_end(judged, setting));
     if (given.count("studies") == 0) continue;
     std::cout << fmt::format("{} {} of {} seed {}: regret {:.2f}, {} keys, {} trials, {} out of memory: {}\n",
                              judged.surface.name, judged.surface.reports_peak ? "reported" : "silent",
@@ -135,6 +165,7 @@ void run(const po::variables_map& given) {
   }
   const std::vector<int> budgets = budgets_of(given);
   std::vector<Judged> surfaces = surfaces_of(given);
+  EarlyEnds ends;
   std::cout << "| family | regret % | worst surface | within 1 % | out of memory % | keys | early ends |\n"
                "|---|---|---|---|---|---|---|\n";
   for (size_t begin = 0, end = 0; begin < surfaces.size(); begin = end) {
@@ -150,12 +181,13 @@ void run(const po::variables_map& given) {
         tallies.emplace_back();
         for (size_t i = begin; i < end; ++i) {
           surfaces[i].surface.reports_peak = peaks == "reported";
-          add_surface(surfaces[i], given, setting, tallies.back());
+          add_surface(surfaces[i], given, setting, tallies.back(), ends);
         }
       }
       std::cout << row(surfaces[begin].surface.family + ", " + peaks, tallies) << std::flush;
     }
   }
+  if (given.count("rest") != 0) std::cout << ends.text();
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ Json own_of(const Surface& surface, bool with_axes) {
 host::StudyOptions options_for(const Surface& surface, const WholeStudySetting& setting) {
   host::StudyOptions options;
   options.isolation = host::Isolation::none;
-  options.searcher.plugin = setting.searcher;
+  options.searcher = {setting.searcher, setting.searcher_options};
   options.metric = "throughput";
   options.zero_stages = surface.stages;
   options.max_trials = setting.max_trials;

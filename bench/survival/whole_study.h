@@ -20,6 +20,7 @@ using PeakShare = std::function<double(const SurfacePoint& point, int steps, uin
 
 struct WholeStudySetting {
   std::string searcher = "guided";
+  Json searcher_options = Json::object();
   int max_trials = 24;
   uint64_t seed = 1;
   double memory_margin = -1;  // negative: the host's default
