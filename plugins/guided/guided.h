@@ -62,9 +62,9 @@ class Guided final : public Searcher<Guided> {
   Promises promises_;
   double expected_best_ = 0;  // what the best is expected to reach
   uint64_t asked_ = 0;
-  uint64_t refused_ = 0;     // refused trials among them, which do not count against the limit
-  int64_t spent_ = 0;        // trials of the study before this search
-  bool left_over_ = false;   // the next proposal may use a trial that nothing else needs
+  uint64_t refused_ = 0;    // refused trials among them, which do not count against the limit
+  int64_t spent_ = 0;       // trials of the study before this search
+  bool left_over_ = false;  // the next proposal may use a trial that nothing else needs
   bool limit_reached_ = false;
   bool finished_ = false;
 };
