@@ -100,7 +100,7 @@ void Guided::on_trial_exited(const Exit& exit) {
     if (const auto above = exit.peak_above_bytes()) ended.peak_above_bytes = static_cast<double>(*above);
     ended.allocator_retries = static_cast<int64_t>(exit.allocator_retries());
     surrogate_->learn(ended);
-    if (open.gain > 0 && search::is_informative(ended.outcome)) promises_.add(open.gain, expected_best_);
+    if (open.gain > 0 && search::is_informative(ended.outcome)) promises_.add(open.gain, acquisition_->expected_best());
     failures_.add(ended.outcome, exit.reason());
     if (ended.outcome == Outcome::invalid_config) ++refused_;
     if (ended.outcome == Outcome::lost && open.again) surrogate_->leave(open.point);
@@ -160,18 +160,18 @@ int64_t Guided::most_open() const {
 // share of their promises that the last trials kept counts too.
 bool Guided::worth_it(const Proposal& proposal) const {
   constexpr double kTrialsAhead = 24;
-  const double kept = promises_.kept(Promises::kMost, expected_best_, tolerance_);
-  return !proposal.exploration.empty() || kTrialsAhead * proposal.gain * kept >= tolerance_;
+  return !proposal.exploration.empty() || kTrialsAhead * proposal.gain * kept(Promises::kMost) >= tolerance_;
 }
+
+double Guided::kept(size_t last) const { return promises_.kept(last, acquisition_->expected_best(), tolerance_); }
 
 // Where the last trials have not gained what they promised, the model is sure of small effects that are not there, and
 // unaware of large ones. Then the next promise counts for less, and a look elsewhere is worth more.
 std::optional<Proposal> Guided::propose() {
-  constexpr size_t kLately = 6;
+  constexpr size_t kLately = 6;  // trials; fewer may gain nothing by chance
   const std::vector<Point> running = pending();
   surrogate_->update();
   std::optional<Proposal> best = acquisition_->next(running, risk(running), asked_);
-  if (const auto& incumbent = acquisition_->incumbent()) expected_best_ = incumbent->prediction.mean;
   if (best && surrogate_->ended() >= kFirstFew) {
     if (std::optional<Proposal> look = acquisition_->explore_new_stage()) return look;
   }
@@ -181,13 +181,13 @@ std::optional<Proposal> Guided::propose() {
   if (is_long && (left_over_ || 4 * static_cast<int64_t>(surrogate_->ended()) >= most)) {
     if (std::optional<Proposal> look = acquisition_->explore_denied_stage()) return look;
   }
-  const double kept = promises_.kept(kLately, expected_best_, tolerance_);
-  if (!best || kept * best->gain >= kLittle) return best;
+  const double share = kept(kLately);
+  if (!best || share * best->gain >= kLittle) return best;
   if (is_long) {
     if (std::optional<Proposal> look = acquisition_->explore_far_values()) return look;
   }
   const std::optional<Proposal> look = acquisition_->explore();
-  return look && look->value > kept * best->value ? look : best;
+  return look && look->value > share * best->value ? look : best;
 }
 
 // Trials that would be left over cost nothing, so they may take any risk.

@@ -48,6 +48,7 @@ class Guided final : public Searcher<Guided> {
   int64_t most_open() const;
   zero_model::Risk risk(const std::vector<zero_model::Point>& running) const;
   bool worth_it(const zero_model::Proposal& proposal) const;
+  double kept(size_t last) const;
   std::vector<zero_model::Point> pending() const;
   void end(const std::string& reason);
   std::string note(const zero_model::Proposal& proposal) const;
@@ -60,7 +61,6 @@ class Guided final : public Searcher<Guided> {
   std::vector<OpenTrial> open_;
   search::FailureStreak failures_;
   Promises promises_;
-  double expected_best_ = 0;  // what the best is expected to reach
   uint64_t asked_ = 0;
   uint64_t refused_ = 0;    // refused trials among them, which do not count against the limit
   int64_t spent_ = 0;       // trials of the study before this search

@@ -1,7 +1,7 @@
 // Expected gains of trials compared with their real gains, to correct the next expectation.
 //
-// Purpose: when little is left to find where the model is sure, it still expects a small gain from every trial. Without
-//   a correction a study would run trial after trial for nothing.
+// Purpose: a model expects a small gain from every trial, even where nothing is left to find. Without a correction a
+//   study would run trial after trial for nothing.
 // Units: gains and the best are logarithms of the metric; more is better. Threading: plain values. Errors: none.
 #ifndef DSAT_PLUGINS_GUIDED_PROMISES_H_
 #define DSAT_PLUGINS_GUIDED_PROMISES_H_
@@ -13,6 +13,7 @@ namespace dsat {
 
 class Promises {
  public:
+  // Trials that are kept. A shorter study ends by its limits, or by what the model expects.
   static constexpr size_t kMost = 64;
 
   // A trial has ended that was expected to gain `gain`, and the best was expected at `best` before it.

@@ -63,8 +63,8 @@ class Acquisition {
   // The next trial beside the pending ones; nullopt: nothing is left to try. `draw` numbers the random choices.
   std::optional<Proposal> next(const std::vector<Point>& pending, const Risk& risk, uint64_t draw);
 
-  // After next(): the measured point with the best prediction; nullopt: there is none.
-  const std::optional<Surrogate::Incumbent>& incumbent() const { return incumbent_; }
+  // The predicted objective of the best measured point at the last next(); 0: none was measured.
+  double expected_best() const { return incumbent_ ? incumbent_->prediction.mean : 0; }
 
   // After next(): the point with the largest possible gain if the models are wrong where nothing was measured. nullopt:
   // no point is worth a trial.
